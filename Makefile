@@ -1,0 +1,35 @@
+# Tessera: `make demo` and `make test` are all a new user needs.
+.PHONY: build demo test test-all packages bench-packages format install clean help
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+
+build: packages ## build Release into build/ (the program is build/tessera)
+	@cmake --preset release --log-level=WARNING
+	@cmake --build build --parallel $(JOBS)
+
+demo: build ## contract the ABCD term of an alkane: plan, progress, rate, check
+	@build/tessera run alkane:30:v3:min --explain
+
+test: build ## all tests, through CTest
+	@scripts/test.sh
+
+test-all: build ## the slow tests as well
+	@TESSERA_SLOW=1 scripts/test.sh
+
+packages:
+	@scripts/install-packages.sh build test
+
+bench-packages: ## what the peers in `tessera bench ... --peers` need
+	@scripts/install-packages.sh build test bench
+
+format: ## clang-format every source file
+	@scripts/format.sh
+
+install: build ## install into PREFIX (default /usr/local)
+	@cmake --install build --prefix $(PREFIX)
+
+clean:
+	@rm -rf build build-*
+
+help: ## this text
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' Makefile

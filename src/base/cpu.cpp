@@ -1,0 +1,45 @@
+#include "base/cpu.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/check.hpp"
+
+namespace tessera {
+
+namespace {
+
+Isa detect() {
+    Isa best = Isa::scalar;
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) best = Isa::avx2;
+    if (best == Isa::avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw"))
+        best = Isa::avx512;
+#endif
+    if (const char* wish = std::getenv("TESSERA_ISA")) {
+        const std::string_view w = wish;
+        if (w == "scalar") return Isa::scalar;
+        if (w == "avx2") return std::min(best, Isa::avx2);
+        require(w == "avx512", "TESSERA_ISA: '{}' is none of scalar, avx2, avx512", w);
+    }
+    return best;
+}
+
+}  // namespace
+
+Isa detected_isa() {
+    static const Isa isa = detect();
+    return isa;
+}
+
+std::string_view name(Isa isa) {
+    switch (isa) {
+        case Isa::scalar: return "scalar";
+        case Isa::avx2: return "avx2";
+        case Isa::avx512: return "avx512";
+    }
+    return "unknown";
+}
+
+}  // namespace tessera

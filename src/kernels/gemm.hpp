@@ -1,0 +1,67 @@
+#pragma once
+// The tile product: chains of matrix products summed into one C tile, for any layout of the tiles.
+//
+// The sum is one sequence of fused multiply-adds per element of C, in ascending link and ascending k, starting from
+// what C holds:  for link: for k: c = fma(a(m,k), b(k,n), c).  (Complex: re = fma(ar,br,re); re = fma(-ai,bi,re);
+// im = fma(ar,bi,im); im = fma(ai,br,im), in that order.)  Blocking, packing, instruction set and where a chain is cut
+// into calls therefore never change a bit of the result; ref/ is the same loop written plainly.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "kernels/layout.hpp"
+#include "tessera/base/scalar.hpp"
+
+namespace tessera::kernels {
+
+/// One product A(m,k) B(k,n). The layouts give m, k and n; a_layout->cols and b_layout->rows walk k in the same order.
+template <Scalar T>
+struct ChainLink {
+    const T* a = nullptr;
+    const T* b = nullptr;
+    const MatrixLayout* a_layout = nullptr;
+    const MatrixLayout* b_layout = nullptr;
+};
+
+/// C += sum of its links.
+template <Scalar T>
+struct Chain {
+    T* c = nullptr;
+    const MatrixLayout* c_layout = nullptr;
+    std::span<const ChainLink<T>> links;
+    bool overwrite = false;  // C starts as zero and is not read
+};
+
+struct GemmFlags {
+    bool conjugate_a = false;
+    bool conjugate_b = false;
+};
+
+/// Scratch of one thread: packed panels. Reused from call to call; never larger than gemm_workspace_bytes().
+class GemmWorkspace {
+  public:
+    GemmWorkspace();
+    ~GemmWorkspace();
+    GemmWorkspace(GemmWorkspace&&) noexcept;
+    GemmWorkspace& operator=(GemmWorkspace&&) noexcept;
+    struct Impl;
+    Impl& impl() { return *impl_; }
+
+  private:
+    std::unique_ptr<Impl> impl_;
+};
+std::int64_t gemm_workspace_bytes();
+
+/// Runs the chains on the calling thread, with the best instruction set of this processor. Chains that share tiles
+/// and stand next to each other may share packed panels. No two chains of a call may write the same element.
+template <Scalar T>
+void multiply_chains(std::span<const Chain<T>> chains, GemmFlags flags, GemmWorkspace& workspace);
+
+namespace ref {
+template <Scalar T>
+void multiply_chains(std::span<const Chain<T>> chains, GemmFlags flags);
+}
+
+}  // namespace tessera::kernels

@@ -1,0 +1,46 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <stdexcept>
+
+#include "base/check.hpp"
+#include "base/parallel.hpp"
+#include "tessera/base/ids.hpp"
+
+namespace tessera {
+namespace {
+
+TEST(Check, MessagesCarryTheirOperands) {
+    try {
+        require(false, "tile {} of {}", 3, 2);
+        FAIL();
+    } catch (const UserError& e) {
+        EXPECT_STREQ(e.what(), "tile 3 of 2");
+        EXPECT_EQ(e.exit_code(), 2);
+    }
+    EXPECT_THROW(ensure(false, "x"), InternalError);
+}
+
+TEST(Check, OverflowIsAUserError) {
+    EXPECT_EQ(checked_multiply(1LL << 31, 1LL << 31, "n"), 1LL << 62);
+    EXPECT_THROW(checked_multiply(1LL << 32, 1LL << 32, "n"), UserError);
+    EXPECT_THROW(checked_add(INT64_MAX, 1, "n"), UserError);
+}
+
+TEST(Parallel, VisitsEachOnceAndCarriesExceptions) {
+    for (int threads : {1, 2, 3, 8}) {
+        std::vector<std::atomic<int>> seen(1000);
+        parallel_for(1000, threads, 7, [&](std::int64_t i) { ++seen[i]; });
+        for (auto& s : seen) EXPECT_EQ(s, 1);
+        EXPECT_THROW(parallel_for(100, threads, 1, [](std::int64_t i) { require(i != 42, "i is {}", i); }), UserError);
+        std::atomic<int> bodies{0};
+        parallel_region(threads, [&](int, int team) {
+            EXPECT_EQ(team, threads);
+            ++bodies;
+        });
+        EXPECT_EQ(bodies, threads);
+    }
+}
+
+}  // namespace
+}  // namespace tessera
