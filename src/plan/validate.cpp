@@ -43,7 +43,7 @@ class Order {
 struct Reader {
     const Plan& plan;
     Order order{plan};
-    std::vector<std::int32_t> step_of_chain, step_of_make, step_of_finish;
+    std::vector<std::int32_t> step_of_chain{}, step_of_make{}, step_of_finish{};
 
     void steps() {
         step_of_chain.assign(plan.chains.size(), -1);
