@@ -46,6 +46,11 @@ Buffer::~Buffer() {
     if (budget_) budget_->give(bytes_);
 }
 
+void Buffer::leave_budget() noexcept {
+    if (budget_) budget_->give(bytes_);
+    budget_ = nullptr;
+}
+
 Buffer::Buffer(Buffer&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
       bytes_(std::exchange(other.bytes_, 0)),

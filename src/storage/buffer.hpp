@@ -39,6 +39,8 @@ class Buffer {
     std::byte* data() { return data_; }
     const std::byte* data() const { return data_; }
     std::int64_t bytes() const { return bytes_; }
+    /// The buffer outlives its budget: give its bytes back.
+    void leave_budget() noexcept;
 
   private:
     std::byte* data_ = nullptr;
