@@ -21,8 +21,7 @@ std::string scaled(double value, double step, const std::array<const char*, N>& 
 }  // namespace
 
 std::string format_bytes(std::int64_t bytes) {
-    return scaled(static_cast<double>(bytes), 1024,
-                  std::array{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"});
+    return scaled(static_cast<double>(bytes), 1024, std::array{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"});
 }
 
 std::string format_flops(double flops) {
@@ -52,14 +51,14 @@ std::int64_t parse_bytes(std::string_view text) {
         const char* name;
         double bytes;
     };
-    static constexpr Unit units[] = {{"", 1},        {"B", 1},          {"KiB", 1024.},        {"MiB", 1048576.},
-                                     {"kB", 1e3},    {"KB", 1e3},       {"MB", 1e6},           {"GB", 1e9},
-                                     {"TB", 1e12},   {"GiB", 0x1p30},   {"TiB", 0x1p40},       {"K", 1024.},
-                                     {"M", 1048576.}, {"G", 0x1p30},    {"T", 0x1p40}};
+    static constexpr Unit units[] = {{"", 1},         {"B", 1},     {"KiB", 1024.},  {"MiB", 1048576.}, {"kB", 1e3},
+                                     {"KB", 1e3},     {"MB", 1e6},  {"GB", 1e9},     {"TB", 1e12},      {"GiB", 0x1p30},
+                                     {"TiB", 0x1p40}, {"K", 1024.}, {"M", 1048576.}, {"G", 0x1p30},     {"T", 0x1p40}};
     for (const auto& u : units)
         if (error == std::errc{} && unit == u.name) {
             const double bytes = value * u.bytes;
-            require(std::isfinite(bytes) && bytes >= 1 && bytes < 0x1p62, "size '{}' is not between 1 byte and 4 EiB", text);
+            require(std::isfinite(bytes) && bytes >= 1 && bytes < 0x1p62, "size '{}' is not between 1 byte and 4 EiB",
+                    text);
             return static_cast<std::int64_t>(bytes);
         }
     user_error("size '{}': write a number of bytes with B, KiB, MiB, GiB, TiB (or kB, MB, GB, TB), as in 16GiB", text);

@@ -31,7 +31,8 @@ ContractionSpec::ContractionSpec(std::string_view text) {
             const char c = part[i];
             if (c == ' ' || c == '\t') continue;
             require(is_letter(c) || std::string_view(allowed_too).find(c) != std::string_view::npos,
-                    "spec '{}': '{}' at position {} is not a letter", shown(text), shown(part.substr(i, 1)), at + i + 1);
+                    "spec '{}': '{}' at position {} is not a letter", shown(text), shown(part.substr(i, 1)),
+                    at + i + 1);
             labels += c;
         }
         return labels;

@@ -13,7 +13,8 @@ TileGrid::TileGrid(std::vector<Tiling> tilings) : tilings_(std::move(tilings)) {
     for (int d = rank() - 1; d >= 0; --d) {
         strides_[d] = tile_total_;
         // An empty index makes the whole grid empty, whatever the others are: strides stay meaningful with max(1, .).
-        tile_total_ = checked_multiply(tile_total_, std::max<std::int64_t>(1, tilings_[d].tile_count()), "tile grid: tiles");
+        tile_total_ =
+            checked_multiply(tile_total_, std::max<std::int64_t>(1, tilings_[d].tile_count()), "tile grid: tiles");
         element_total_ =
             checked_multiply(element_total_, std::max<std::int64_t>(1, tilings_[d].extent()), "tile grid: elements");
     }
@@ -81,7 +82,8 @@ std::int64_t TileGrid::tile_elements(TileOrdinal tile) const {
 std::string to_string(const TileGrid& grid) {
     if (grid.rank() == 0) return "a scalar";
     const auto e = grid.extents(), t = grid.tile_counts();
-    return fmt::format("{} elements, {} tiles", fmt::join(e.begin(), e.end(), " x "), fmt::join(t.begin(), t.end(), " x "));
+    return fmt::format("{} elements, {} tiles", fmt::join(e.begin(), e.end(), " x "),
+                       fmt::join(t.begin(), t.end(), " x "));
 }
 
 }  // namespace tessera

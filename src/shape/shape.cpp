@@ -46,8 +46,9 @@ void Shape::check_and_count() {
         require(grid_.contains(tile), "shape: tile number {} is outside 0..{}", tile.value, grid_.tile_total() - 1);
         require(tile.value != previous, "shape: tile {} stands twice", to_string(grid_.coordinates(tile)));
         require(tile.value > previous, "shape: tile numbers are not sorted: {} after {}", tile.value, previous);
-        require(std::isfinite(norms_[i]) && norms_[i] >= 0, "shape: tile {} has norm {}; a finite number >= 0 is needed",
-                to_string(grid_.coordinates(tile)), norms_[i]);
+        require(std::isfinite(norms_[i]) && norms_[i] >= 0,
+                "shape: tile {} has norm {}; a finite number >= 0 is needed", to_string(grid_.coordinates(tile)),
+                norms_[i]);
         elements_ += grid_.tile_elements(tile);
         previous = tile.value;
     }
@@ -60,7 +61,8 @@ std::optional<std::int64_t> Shape::find(TileOrdinal tile) const {
 }
 
 double Shape::density() const {
-    return grid_.element_total() == 0 ? 0.0 : static_cast<double>(elements_) / static_cast<double>(grid_.element_total());
+    return grid_.element_total() == 0 ? 0.0
+                                      : static_cast<double>(elements_) / static_cast<double>(grid_.element_total());
 }
 
 double Shape::norm() const {
@@ -73,8 +75,8 @@ double Shape::norm() const {
 }
 
 std::int64_t Shape::metadata_bytes() const {
-    std::int64_t bytes = static_cast<std::int64_t>(ordinals_.capacity() * sizeof(std::int64_t) +
-                                                   norms_.capacity() * sizeof(double));
+    std::int64_t bytes =
+        static_cast<std::int64_t>(ordinals_.capacity() * sizeof(std::int64_t) + norms_.capacity() * sizeof(double));
     for (const auto& t : grid_.tilings()) bytes += static_cast<std::int64_t>(t.offsets().size_bytes());
     return bytes;
 }

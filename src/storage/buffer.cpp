@@ -14,10 +14,10 @@ void MemoryBudget::take(std::int64_t bytes, const std::string& what) {
     std::int64_t now = used_.load();
     do {
         if (bytes > limit_ - now)
-            throw BudgetError(fmt::format("{}: {} on top of {} is more than the memory budget of {}; {} would do", what,
-                                          format_bytes(bytes), format_bytes(now), format_bytes(limit_),
-                                          format_bytes(now + bytes)),
-                              limit_, now + bytes);
+            throw BudgetError(
+                fmt::format("{}: {} on top of {} is more than the memory budget of {}; {} would do", what,
+                            format_bytes(bytes), format_bytes(now), format_bytes(limit_), format_bytes(now + bytes)),
+                limit_, now + bytes);
     } while (!used_.compare_exchange_weak(now, now + bytes));
     now += bytes;
     std::int64_t peak = peak_.load();
