@@ -109,6 +109,7 @@ int main(int argc, char** argv) {
                            nullptr, &flop);
         double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+        MPI_Allreduce(MPI_IN_PLACE, &flop, 1, MPI_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);  // each reports its share
         if (r == 0) continue;  // a first round fills memory pools and caches
         best = std::min(best, seconds);
         flops = flop;
