@@ -88,12 +88,11 @@ ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Sh
     struct RowOfB {
         std::int64_t batch, k;
         std::size_t begin, end;
-        std::int32_t segment;
     };
     std::vector<RowOfB> rows_b;
     for (std::size_t i = 0; i < eb.size(); ++i) {
         if (rows_b.empty() || rows_b.back().batch != eb[i].batch || rows_b.back().k != eb[i].k)
-            rows_b.push_back({eb[i].batch, eb[i].k, i, i, 0});
+            rows_b.push_back({eb[i].batch, eb[i].k, i, i});
         rows_b.back().end = i + 1;
     }
     std::vector<std::int64_t> columns(eb.size());
@@ -151,10 +150,9 @@ ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Sh
     struct Found {
         std::int64_t ordinal, row, col, first;
         std::int32_t count;
-        double bound, skipped;
+        double bound, skipped, flops;
     };
     std::vector<Found> found;
-    std::vector<std::int32_t> k_of_product;  // row of B, for the segments
     std::vector<std::int32_t> count(columns.size()), touched;
     std::vector<double> bound(columns.size()), skipped(columns.size());
     std::vector<std::int64_t> at(columns.size());
@@ -202,10 +200,10 @@ ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Sh
             }
             at[col] = static_cast<std::int64_t>(found.size());
             found.push_back({row + columns[col], row, columns[col], static_cast<std::int64_t>(out.products.size()), 0,
-                             bound[col], 0});
+                             bound[col], 0, 0});
             out.products.resize(out.products.size() + static_cast<std::size_t>(count[col]));
         }
-        k_of_product.resize(out.products.size());
+        out.k.resize(out.products.size());
         for (std::size_t i = begin; i < end; ++i) {
             if (row_b_of[i] < 0) continue;
             const auto& rb = rows_b[row_b_of[i]];
@@ -224,8 +222,8 @@ ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Sh
                 }
                 const auto p = f.first + f.count++;
                 out.products[p] = {ea[i].slot, eb[j].slot};
-                k_of_product[p] = row_b_of[i];
-                out.flops += flops_a * free_b[j];
+                out.k[p] = row_b_of[i];
+                f.flops += flops_a * free_b[j];
             }
         }
         for (auto col : touched) count[col] = 0;
@@ -238,7 +236,7 @@ ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Sh
         std::sort(have.begin(), have.end());
         for (const auto& t : given)
             if (!std::binary_search(have.begin(), have.end(), t.ordinal))
-                found.push_back({t.ordinal, t.row, t.column, static_cast<std::int64_t>(out.products.size()), 0, 0, 0});
+                found.push_back({t.ordinal, t.row, t.column, static_cast<std::int64_t>(out.products.size()), 0, 0, 0, 0});
     }
 
     require(static_cast<std::int64_t>(found.size()) <= most, "contraction: {} result tiles; at most {}", found.size(), most);
@@ -259,7 +257,7 @@ ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Sh
     out.left_out_bound = std::sqrt(left_out_square) * (1 + 1e-12);
 
     // Products in result order, without the gaps that skipped ones left.
-    std::vector<ProductShape::Product> ordered;
+    std::vector<TileProduct> ordered;
     std::vector<std::int32_t> ordered_k;
     const bool same = !filtered && std::is_sorted(found.begin(), found.end(),
                                                   [](const Found& x, const Found& y) { return x.first < y.first; });
@@ -269,6 +267,8 @@ ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Sh
         out.first.push_back(out.first.back() + f.count);
         out.row.push_back(f.row);
         out.col.push_back(f.col);
+        out.tile_flops.push_back(f.flops);
+        out.flops += f.flops;
         if (filtered) out.skipped.push_back(static_cast<float>(f.skipped * (1 + 1e-6)));
     }
     if (!same) {
@@ -276,10 +276,10 @@ ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Sh
         ordered_k.reserve(ordered.capacity());
         for (const auto& f : found) {
             ordered.insert(ordered.end(), out.products.begin() + f.first, out.products.begin() + f.first + f.count);
-            ordered_k.insert(ordered_k.end(), k_of_product.begin() + f.first, k_of_product.begin() + f.first + f.count);
+            ordered_k.insert(ordered_k.end(), out.k.begin() + f.first, out.k.begin() + f.first + f.count);
         }
         out.products = std::move(ordered);
-        k_of_product = std::move(ordered_k);
+        out.k = std::move(ordered_k);
     }
 
     // Segments of the contracted range, by the rank of k among those that B has.
@@ -291,12 +291,10 @@ ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Sh
     out.segments = segment_count(static_cast<double>(a.elements()), static_cast<double>(b.elements()), elements_c,
                                  static_cast<std::int64_t>(distinct_k.size()));
     if (out.segments > 1) {
-        for (auto& r : rows_b) {
+        for (const auto& r : rows_b) {
             const auto rank = std::lower_bound(distinct_k.begin(), distinct_k.end(), r.k) - distinct_k.begin();
-            r.segment = static_cast<std::int32_t>(rank * out.segments / static_cast<std::int64_t>(distinct_k.size()));
+            out.segment.push_back(static_cast<std::int32_t>(rank * out.segments / static_cast<std::int64_t>(distinct_k.size())));
         }
-        out.segment.resize(out.products.size());
-        for (std::size_t p = 0; p < out.products.size(); ++p) out.segment[p] = rows_b[k_of_product[p]].segment;
     }
     return out;
 }

@@ -18,18 +18,17 @@ struct ScreeningOptions {
 
 /// The result's tiles with bounds on their norms; for each the products that survive, ascending in k.
 struct ProductShape {
-    struct Product {
-        std::int32_t a, b;
-    };
     Shape c;
     std::vector<std::int64_t> first;     // per result slot + 1, into products
-    std::vector<Product> products;
-    std::vector<std::int32_t> segment;   // per product where there is more than one segment
+    std::vector<TileProduct> products;
+    std::vector<std::int32_t> k;         // per product: its place along (batch, k), ascending in a chain
+    std::vector<std::int32_t> segment;   // per place along k, where there is more than one segment
     int segments = 1;
     std::vector<std::int64_t> row, col;  // per result slot: equal where tiles share A's free indices, B's free indices
     std::vector<float> skipped;          // per result slot, with a filter: norm bound of its skipped products
     double left_out_bound = 0;           // Frobenius norm bound of all that is skipped or dropped here
-    double flops = 0;                    // of real arithmetic with 2 per multiply-add; complex types need 4 times that
+    std::vector<double> tile_flops;      // per result slot
+    double flops = 0;                    // all: of real arithmetic with 2 per multiply-add; complex types need 4 times that
 };
 
 /// spec without diagonals and one-operand sums (those are taken before).

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/check.hpp"
-#include "base/units.hpp"
 
 namespace tessera {
 

@@ -7,13 +7,9 @@
 #include <memory>
 #include <string>
 
+#include "base/units.hpp"
+
 namespace tessera {
-
-inline constexpr std::int64_t kTileAlignment = 64;  // bytes: a cache line, a vector register
-
-constexpr std::int64_t align_up(std::int64_t bytes, std::int64_t to = kTileAlignment) {
-    return (bytes + to - 1) / to * to;
-}
 
 /// A hard limit on bytes, shared by all buffers made with it. Thread-safe.
 class MemoryBudget {

@@ -14,12 +14,6 @@ enum class Operand : std::uint8_t { a, b, c };
 /// How an operand's tiles come to be.
 enum class SourceKind : std::uint8_t { stored, host_made };
 
-/// A(slot) times B(slot).
-struct PlanProduct {
-    std::int32_t a = 0, b = 0;
-    bool operator==(const PlanProduct&) const = default;
-};
-
 /// Consecutive products of one result tile, ascending in k, on one share of the tile.
 struct PlanChain {
     std::int32_t c = 0;                 // slot of the result tile
@@ -83,7 +77,7 @@ struct Plan {
     int buffers = 0;   // how many of those batches are held at once
     int segments = 1;  // of the contracted range, joined by a fixed tree
     double filter = 0;
-    std::vector<PlanProduct> products;
+    std::vector<TileProduct> products;  // by result tile, ascending in k
     std::vector<PlanChain> chains;
     std::vector<PlanPartial> partials;
     std::vector<std::int32_t> finish_tiles;
