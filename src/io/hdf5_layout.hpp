@@ -22,6 +22,13 @@ inline std::mutex& h5_mutex() {
     return mutex;
 }
 
+/// How our files are opened. Without locks: writers replace files and never change them, and some cluster file systems
+/// cannot lock. Through stdio: HDF5's default driver resolves the name of a link, which a file without a name has not.
+inline void h5_plain_access(hid_t access) {
+    H5Pset_fapl_stdio(access);
+    H5Pset_file_locking(access, false, true);
+}
+
 /// The type of tiles/data: IEEE little-endian; complex as a compound {r, i}, which h5py reads as complex.
 inline H5Handle h5_element_type(ScalarKind kind) {
     const bool single = kind == ScalarKind::f32 || kind == ScalarKind::c64;

@@ -46,7 +46,7 @@ class LayoutReader {
         require(in.bytes() > 0, "the file is empty");
         require(H5Fis_hdf5(path.c_str()) > 0, "not an HDF5 file");
         H5Handle access(H5Pcreate(H5P_FILE_ACCESS));
-        H5Pset_file_locking(access, false, true);  // writers replace files, they never change them
+        h5_plain_access(access);
         file_ = H5Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access));
         require(file_.ok(), "truncated or corrupted: HDF5 cannot open it: {}", h5_reason());
     }

@@ -19,8 +19,7 @@ class LayoutWriter {
         // Times would make equal tensors unequal files; format 1.8 protects every header with a checksum.
         H5Pset_obj_track_times(creation, false);
         H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_LATEST);
-        // Nobody else knows the file yet, and some cluster file systems cannot lock.
-        H5Pset_file_locking(access, false, true);
+        h5_plain_access(access);
         file_ = need(H5Fcreate(out.working_path().c_str(), H5F_ACC_TRUNC, creation, access));
         group_creation_ = H5Handle(H5Pcreate(H5P_GROUP_CREATE));
         H5Pset_obj_track_times(group_creation_, false);

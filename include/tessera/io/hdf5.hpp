@@ -19,7 +19,7 @@ struct TensorFileInfo {
     int version = 0;     // of the file format
     std::string writer;  // the program that wrote it, if it says so
     ScalarKind scalar = ScalarKind::f64;
-    Shape shape;                            // tilings, nonzero tiles, norms
+    Shape shape{};                          // tilings, nonzero tiles, norms
     std::optional<std::uint64_t> checksum;  // of the tensor; other programs may leave it out
     std::int64_t tile_bytes = 0;            // elements of all stored tiles
     std::int64_t file_bytes = 0;
