@@ -155,9 +155,10 @@ class LayoutReader {
 
     /// True for a thing that lies in this file; links that lead elsewhere do not count.
     bool links_here(const std::string& name) const {
+        const htri_t there = H5Lexists(file_, name.c_str(), H5P_DEFAULT);
+        require(there >= 0, "corrupted: HDF5 cannot look for {}: {}", name, h5_reason());
         H5L_info_t info{};
-        return H5Lexists(file_, name.c_str(), H5P_DEFAULT) > 0 &&
-               H5Lget_info(file_, name.c_str(), &info, H5P_DEFAULT) >= 0 && info.type == H5L_TYPE_HARD;
+        return there > 0 && H5Lget_info(file_, name.c_str(), &info, H5P_DEFAULT) >= 0 && info.type == H5L_TYPE_HARD;
     }
 
     H5Handle attribute(const char* name, bool optional) const {

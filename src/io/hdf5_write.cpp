@@ -143,6 +143,8 @@ void write_tensor(const std::string& path, const AnyTensor& tensor) {
     std::visit([&](const auto& t) { write_tensor(path, t); }, tensor);
 }
 
+void hdf5_without_exit_handler() { H5dont_atexit(); }
+
 template void write_tensor(const std::string&, const Tensor<float>&);
 template void write_tensor(const std::string&, const Tensor<double>&);
 template void write_tensor(const std::string&, const Tensor<std::complex<float>>&);

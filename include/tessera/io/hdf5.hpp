@@ -43,4 +43,8 @@ template <Scalar T>
 Tensor<T> read_tensor(const std::string& path, int threads = 0);
 AnyTensor read_any(const std::string& path, int threads = 0);
 
+/// For programs that use HDF5 through Tessera only, before anything else: no clean-up by HDF5 when the process ends.
+/// Tessera closes its files at once; HDF5 1.10 would print about memory it lost over corrupted ones.
+void hdf5_without_exit_handler();
+
 }  // namespace tessera
