@@ -7,6 +7,12 @@
 
 namespace tessera {
 
+inline constexpr std::int64_t kTileAlignment = 64;  // bytes: every tile starts on a cache line of its own
+
+constexpr std::int64_t align_up(std::int64_t bytes, std::int64_t to = kTileAlignment) {
+    return (bytes + to - 1) / to * to;
+}
+
 /// "512 B", "1.21 MiB", "16.0 GiB"
 std::string format_bytes(std::int64_t bytes);
 /// "1.64 Tflop"

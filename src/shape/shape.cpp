@@ -41,14 +41,15 @@ Shape Shape::from_sorted(TileGrid grid, std::vector<std::int64_t> ordinals, std:
 
 void Shape::check_and_count() {
     std::int64_t previous = -1;
+    // Messages are made only when needed: to_string for each of 300,000 tiles would be most of the work here.
     for (std::size_t i = 0; i < ordinals_.size(); ++i) {
         const TileOrdinal tile{ordinals_[i]};
         require(grid_.contains(tile), "shape: tile number {} is outside 0..{}", tile.value, grid_.tile_total() - 1);
-        require(tile.value != previous, "shape: tile {} stands twice", to_string(grid_.coordinates(tile)));
+        if (tile.value == previous) user_error("shape: tile {} stands twice", to_string(grid_.coordinates(tile)));
         require(tile.value > previous, "shape: tile numbers are not sorted: {} after {}", tile.value, previous);
-        require(std::isfinite(norms_[i]) && norms_[i] >= 0,
-                "shape: tile {} has norm {}; a finite number >= 0 is needed", to_string(grid_.coordinates(tile)),
-                norms_[i]);
+        if (!(std::isfinite(norms_[i]) && norms_[i] >= 0))
+            user_error("shape: tile {} has norm {}; a finite number >= 0 is needed", to_string(grid_.coordinates(tile)),
+                       norms_[i]);
         elements_ += grid_.tile_elements(tile);
         previous = tile.value;
     }

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/check.hpp"
-#include "base/units.hpp"
 
 namespace tessera {
 
@@ -45,6 +44,11 @@ Buffer::Buffer(std::int64_t bytes, MemoryBudget* budget, const std::string& what
 Buffer::~Buffer() {
     std::free(data_);
     if (budget_) budget_->give(bytes_);
+}
+
+void Buffer::leave_budget() noexcept {
+    if (budget_) budget_->give(bytes_);
+    budget_ = nullptr;
 }
 
 Buffer::Buffer(Buffer&& other) noexcept

@@ -7,13 +7,9 @@
 #include <memory>
 #include <string>
 
+#include "base/units.hpp"
+
 namespace tessera {
-
-inline constexpr std::int64_t kTileAlignment = 64;  // bytes: a cache line, a vector register
-
-constexpr std::int64_t align_up(std::int64_t bytes, std::int64_t to = kTileAlignment) {
-    return (bytes + to - 1) / to * to;
-}
 
 /// A hard limit on bytes, shared by all buffers made with it. Thread-safe.
 class MemoryBudget {
@@ -43,6 +39,8 @@ class Buffer {
     std::byte* data() { return data_; }
     const std::byte* data() const { return data_; }
     std::int64_t bytes() const { return bytes_; }
+    /// The buffer outlives its budget: give its bytes back.
+    void leave_budget() noexcept;
 
   private:
     std::byte* data_ = nullptr;

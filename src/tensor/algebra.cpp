@@ -6,7 +6,7 @@
 #include "base/hash.hpp"
 #include "base/parallel.hpp"
 #include "tensor/tensor_impl.hpp"
-#include "tensor/tile_math.hpp"
+#include "kernels/tile_math.hpp"
 #include "tessera/tensor/tensor.hpp"
 
 namespace tessera {

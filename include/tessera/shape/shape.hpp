@@ -15,6 +15,12 @@ struct ShapeEntry {
     double norm = 0;  // Frobenius norm of the tile, or an upper bound on it
 };
 
+/// A product of two nonzero tiles, by their slots in A and B.
+struct TileProduct {
+    std::int32_t a = 0, b = 0;
+    bool operator==(const TileProduct&) const = default;
+};
+
 /// Tiles stand in ascending ordinal; a tile's position in that order is its slot.
 class Shape {
   public:

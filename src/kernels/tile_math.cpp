@@ -1,4 +1,4 @@
-#include "tensor/tile_math.hpp"
+#include "kernels/tile_math.hpp"
 
 #include <algorithm>
 #include <cmath>
