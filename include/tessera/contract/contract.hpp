@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "tessera/index/contraction_spec.hpp"
 #include "tessera/plan/plan.hpp"
 #include "tessera/tensor/generated_tensor.hpp"
 #include "tessera/tensor/tensor.hpp"
