@@ -11,7 +11,7 @@ struct SparseBenchOptions {
     bool quiet = false;
     bool blocks = true, permuted = true;  // which of the two tables
     int threads = 0;
-    int repetitions = 5;  // best of these, after one that is not counted
+    int repetitions = 3;  // best of these, after one that is not counted
     /// Where the peers' programs are: the folder bench/ next to the running program unless given.
     std::filesystem::path peer_folder;
 };
