@@ -15,14 +15,12 @@ namespace tessera {
 
 namespace {
 
-double now() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 template <Scalar T>
 T scalar_of(std::complex<double> value, const char* what) {
-    require(std::isfinite(value.real()) && std::isfinite(value.imag()), "{} is not finite: {} + {}i", what, value.real(),
-            value.imag());
+    require(std::isfinite(value.real()) && std::isfinite(value.imag()), "{} is not finite: {} + {}i", what,
+            value.real(), value.imag());
     if constexpr (is_complex<T>) {
         return T(static_cast<RealOf<T>>(value.real()), static_cast<RealOf<T>>(value.imag()));
     } else {
@@ -75,13 +73,14 @@ Tensor<T> drop_small(Tensor<T> c, const Plan& plan, ContractReport& report) {
 }
 
 template <Scalar T>
-Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const ContractOperand<T>& b, const Tensor<T>* old,
-                   const ContractOptions& options) {
+Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const ContractOperand<T>& b,
+                   const Tensor<T>* old, const ContractOptions& options) {
     const double start = now();
     const ContractionSpec spec(text);
     require(spec.operand_count() == 2, "spec '{}': has one operand, but two were given", spec.text());
     const TileGrid grid = spec.result_grid(a.shape().grid(), b.shape().grid());
-    require(options.filter >= 0 && std::isfinite(options.filter), "filter {} is not a finite number >= 0", options.filter);
+    require(options.filter >= 0 && std::isfinite(options.filter), "filter {} is not a finite number >= 0",
+            options.filter);
     require(options.memory >= 0, "memory budget {} is negative", options.memory);
     const T alpha = scalar_of<T>(options.alpha, "alpha"), beta = scalar_of<T>(options.beta, "beta");
     require(old || beta == T(0), "beta is {}, but there is no C to add to: use contract_into", options.beta.real());
@@ -179,7 +178,8 @@ Contraction<T> contract(std::string_view text, const Tensor<T>& a, const Contrac
     spec.result_grid(a.grid());
     const T alpha = scalar_of<T>(options.alpha, "alpha"), beta = scalar_of<T>(options.beta, "beta");
     require(beta == T(0), "beta is {}, but a contraction of one operand has no C to add to", options.beta.real());
-    require(options.filter >= 0 && std::isfinite(options.filter), "filter {} is not a finite number >= 0", options.filter);
+    require(options.filter >= 0 && std::isfinite(options.filter), "filter {} is not a finite number >= 0",
+            options.filter);
     Contraction<T> out{reduce(a, spec.a(), spec.c(), options.threads), {}};
     if (alpha != T(1) || options.conjugate_a)
         out.tensor.update_tiles([&](const TileInfo&, std::span<T> tile) {
@@ -210,13 +210,13 @@ Tensor<T> permute(const Tensor<T>& x, const Permutation& p, int threads) {
     return reduce(x, in, out, threads);
 }
 
-#define TESSERA_INSTANTIATE(T)                                                                                        \
-    template Contraction<T> contract<T>(std::string_view, const std::type_identity_t<ContractOperand<T>>&,            \
-                                        const std::type_identity_t<ContractOperand<T>>&, const ContractOptions&);     \
-    template ContractReport contract_into<T>(std::string_view, const std::type_identity_t<ContractOperand<T>>&,       \
-                                             const std::type_identity_t<ContractOperand<T>>&, Tensor<T>&,             \
-                                             const ContractOptions&);                                                 \
-    template Contraction<T> contract<T>(std::string_view, const Tensor<T>&, const ContractOptions&);                  \
+#define TESSERA_INSTANTIATE(T)                                                                                    \
+    template Contraction<T> contract<T>(std::string_view, const std::type_identity_t<ContractOperand<T>>&,        \
+                                        const std::type_identity_t<ContractOperand<T>>&, const ContractOptions&); \
+    template ContractReport contract_into<T>(std::string_view, const std::type_identity_t<ContractOperand<T>>&,   \
+                                             const std::type_identity_t<ContractOperand<T>>&, Tensor<T>&,         \
+                                             const ContractOptions&);                                             \
+    template Contraction<T> contract<T>(std::string_view, const Tensor<T>&, const ContractOptions&);              \
     template Tensor<T> permute(const Tensor<T>&, const Permutation&, int);
 TESSERA_INSTANTIATE(float)
 TESSERA_INSTANTIATE(double)

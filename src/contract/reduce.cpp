@@ -86,7 +86,8 @@ Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& o
                     Loop loop{extents[static_cast<int>(d)], 0, 0};
                     for (std::size_t e = d; e < in.size(); ++e)
                         if (in[e] == in[d]) loop.in += in_strides[static_cast<int>(e)];
-                    if (const auto o = out.find(in[d]); o != std::string::npos) loop.out = out_strides[static_cast<int>(o)];
+                    if (const auto o = out.find(in[d]); o != std::string::npos)
+                        loop.out = out_strides[static_cast<int>(o)];
                     loops.push_back(loop);
                 }
                 add_strided(x.impl().tile(c->slot), tile.data(), loops);
@@ -97,7 +98,9 @@ Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& o
 
 template Tensor<float> reduce(const Tensor<float>&, const std::string&, const std::string&, int);
 template Tensor<double> reduce(const Tensor<double>&, const std::string&, const std::string&, int);
-template Tensor<std::complex<float>> reduce(const Tensor<std::complex<float>>&, const std::string&, const std::string&, int);
-template Tensor<std::complex<double>> reduce(const Tensor<std::complex<double>>&, const std::string&, const std::string&, int);
+template Tensor<std::complex<float>> reduce(const Tensor<std::complex<float>>&, const std::string&, const std::string&,
+                                            int);
+template Tensor<std::complex<double>> reduce(const Tensor<std::complex<double>>&, const std::string&,
+                                             const std::string&, int);
 
 }  // namespace tessera

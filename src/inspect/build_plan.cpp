@@ -79,10 +79,10 @@ class OneRankPlanner {
     const ProductShape& product_;
 
     Operand streamed_ = Operand::b;
-    std::vector<std::int32_t> order_;     // result tiles in the order they are worked on
-    std::vector<std::int64_t> done_to_;   // per result tile: products given to chains so far
-    std::vector<std::int32_t> partial_;   // per result tile: first of its partials
-    std::vector<std::uint16_t> parts_;    // per result tile
+    std::vector<std::int32_t> order_;    // result tiles in the order they are worked on
+    std::vector<std::int64_t> done_to_;  // per result tile: products given to chains so far
+    std::vector<std::int32_t> partial_;  // per result tile: first of its partials
+    std::vector<std::uint16_t> parts_;   // per result tile
     std::vector<Stage> stages_;
     std::vector<std::int32_t> computes_;  // compute steps of the stage at hand
     std::vector<std::int32_t> finish_;    // result tiles whose last chain that stage had, to be finished apart
@@ -151,11 +151,14 @@ void OneRankPlanner::place() {
     const bool stream_b = streamed_ == Operand::b && made(Operand::b);
     plan_.algorithm = request_.algorithm != "auto" ? request_.algorithm : stream_b ? "stationary_b" : "outer_product";
     require(!stream_b || plan_.algorithm == "stationary_b",
-            "algorithm '{}' holds all of B, but B is made on demand: stationary_b is the one that fits", plan_.algorithm);
+            "algorithm '{}' holds all of B, but B is made on demand: stationary_b is the one that fits",
+            plan_.algorithm);
     require(!made(Operand::a) || stream_b || plan_.algorithm == "outer_product",
-            "algorithm '{}' holds all of A, but A is made on demand: outer_product is the one that fits", plan_.algorithm);
-    plan_.reason = stream_b                ? "B is made on demand: each tile once, used by every row of A while it is there"
-                   : made(Operand::a)      ? "A is made on demand: each tile once, used by every column of B while it is there"
+            "algorithm '{}' holds all of A, but A is made on demand: outer_product is the one that fits",
+            plan_.algorithm);
+    plan_.reason = stream_b ? "B is made on demand: each tile once, used by every row of A while it is there"
+                   : made(Operand::a)
+                       ? "A is made on demand: each tile once, used by every column of B while it is there"
                    : plan_.algorithm == "stationary_b" ? "asked for: result tiles column by column"
                                                        : "both operands are stored: result tiles row by row";
     order_tiles();
@@ -170,9 +173,11 @@ void OneRankPlanner::place() {
     const std::int64_t largest = streams() && !bytes.empty() ? *std::max_element(bytes.begin(), bytes.end()) : 0;
     const std::int64_t limit = request_.memory > 0 ? request_.memory : INT64_MAX;
     if (limit - largest < fixed)
-        throw BudgetError(fmt::format("a memory budget of {} ({} bytes) is too small for '{}': the smallest that works is {} ({} bytes)",
-                                      format_bytes(limit), limit, plan_.spec, format_bytes(fixed + largest), fixed + largest),
-                          limit, fixed + largest);
+        throw BudgetError(
+            fmt::format(
+                "a memory budget of {} ({} bytes) is too small for '{}': the smallest that works is {} ({} bytes)",
+                format_bytes(limit), limit, plan_.spec, format_bytes(fixed + largest), fixed + largest),
+            limit, fixed + largest);
     if (streams()) {
         const std::int64_t room = limit - fixed;
         plan_.buffers = room / 3 >= largest ? 3 : room / 2 >= largest ? 2 : 1;
@@ -183,7 +188,8 @@ void OneRankPlanner::place() {
         for (const auto& s : stages_)
             if (!s.tiles.empty()) fullest = std::max(fullest, s.tiles.back().offset + s.tiles.back().bytes);
         for (std::size_t s = 0; s < stages_.size(); ++s)
-            for (auto& t : stages_[s].tiles) t.offset += arena + static_cast<std::int64_t>(s % static_cast<std::size_t>(plan_.buffers)) * fullest;
+            for (auto& t : stages_[s].tiles)
+                t.offset += arena + static_cast<std::int64_t>(s % static_cast<std::size_t>(plan_.buffers)) * fullest;
         arena += plan_.buffers * fullest;
     } else {
         stages_.push_back({{{0, order_.size(), INT32_MAX}}, {}, false});
@@ -251,16 +257,19 @@ void OneRankPlanner::cut_tiles() {
     const double share = std::max(1e7, product_.flops / (64.0 * threads));
     for (std::size_t c = 0; c < tiles; ++c) {
         if (product_.tile_flops[c] <= share) continue;
-        const auto elements = static_cast<double>(plan_.c.grid().tile_elements(plan_.c.tile(static_cast<std::int64_t>(c))));
+        const auto elements =
+            static_cast<double>(plan_.c.grid().tile_elements(plan_.c.tile(static_cast<std::int64_t>(c))));
         const double most = std::min(std::sqrt(elements) / 64, 8.0 * threads);
-        parts_[c] = static_cast<std::uint16_t>(std::clamp(std::ceil(product_.tile_flops[c] / share), 1.0, std::max(1.0, most)));
+        parts_[c] =
+            static_cast<std::uint16_t>(std::clamp(std::ceil(product_.tile_flops[c] / share), 1.0, std::max(1.0, most)));
     }
 }
 
 std::int32_t OneRankPlanner::emit_makes(std::size_t begin, std::size_t end, std::int32_t after) {
     std::vector<std::int32_t> makes;
     for (auto i = begin; i < end; ++i)
-        makes.push_back(add_step(StepKind::make, static_cast<std::int64_t>(i), static_cast<std::int64_t>(i) + 1, {after}));
+        makes.push_back(
+            add_step(StepKind::make, static_cast<std::int64_t>(i), static_cast<std::int64_t>(i) + 1, {after}));
     return makes.empty() ? after : add_step(StepKind::join, 0, 0, makes);
 }
 
@@ -309,10 +318,10 @@ void OneRankPlanner::emit_computes(const Stage& stage, const std::vector<std::in
             const auto c = order_[i];
             const auto all_first = product_.first[c], all_last = product_.first[c + 1];
             const auto first = done_to_[c];
-            const auto last = piece.k_end == INT32_MAX
-                                  ? all_last
-                                  : std::lower_bound(product_.k.begin() + first, product_.k.begin() + all_last, piece.k_end) -
-                                        product_.k.begin();
+            const auto last = piece.k_end == INT32_MAX ? all_last
+                                                       : std::lower_bound(product_.k.begin() + first,
+                                                                          product_.k.begin() + all_last, piece.k_end) -
+                                                             product_.k.begin();
             if (first == last && !(all_first == all_last && piece.k_end == INT32_MAX)) continue;
             const auto chains = plan_.chains.size();
             emit_chains(c, first, last);
@@ -323,10 +332,12 @@ void OneRankPlanner::emit_computes(const Stage& stage, const std::vector<std::in
                 // Each part is a step of its own, so that threads share the tile.
                 const auto end = plan_.chains.size();
                 if (chains > first_chain) {
-                    computes_.push_back(add_step(StepKind::compute, static_cast<std::int64_t>(first_chain), static_cast<std::int64_t>(chains), after));
+                    computes_.push_back(add_step(StepKind::compute, static_cast<std::int64_t>(first_chain),
+                                                 static_cast<std::int64_t>(chains), after));
                 }
                 for (auto k = chains; k < end; ++k)
-                    computes_.push_back(add_step(StepKind::compute, static_cast<std::int64_t>(k), static_cast<std::int64_t>(k) + 1, after));
+                    computes_.push_back(add_step(StepKind::compute, static_cast<std::int64_t>(k),
+                                                 static_cast<std::int64_t>(k) + 1, after));
                 first_chain = end;
                 flops = 0;
                 continue;

@@ -16,9 +16,9 @@ struct PlanRequest {
     SourceKind source_a = SourceKind::stored, source_b = SourceKind::stored;
     ScalarKind scalar = ScalarKind::f64;
     ScreeningOptions screening;
-    const Shape* accumulate = nullptr;   // shape of the C that is added to, where beta is not zero
-    std::int64_t memory = 0;             // bytes for tiles on the host; 0: no limit
-    std::int64_t other_bytes = 0;        // tiles held besides: reduced operands' originals, the old C
+    const Shape* accumulate = nullptr;  // shape of the C that is added to, where beta is not zero
+    std::int64_t memory = 0;            // bytes for tiles on the host; 0: no limit
+    std::int64_t other_bytes = 0;       // tiles held besides: reduced operands' originals, the old C
     std::string algorithm = "auto";
 };
 

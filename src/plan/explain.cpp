@@ -15,7 +15,8 @@ std::int64_t Plan::metadata_bytes() const {
 namespace {
 
 std::string operand_line(const char* name, const Shape& shape, std::int64_t held, const char* how) {
-    const auto tiles = fmt::format("{} of {} tiles", format_count(shape.tile_count()), format_count(shape.grid().tile_total()));
+    const auto tiles =
+        fmt::format("{} of {} tiles", format_count(shape.tile_count()), format_count(shape.grid().tile_total()));
     return fmt::format("  {:<2} {:<28} {:>6.2f} % dense  {:>10}  {}\n", name, tiles, 100 * shape.density(),
                        format_bytes(held), how);
 }
@@ -45,16 +46,20 @@ std::string explain(const Plan& plan) {
     out += fmt::format("  work       {} in {} tile products, {:.0f} flops per byte of tiles\n", format_flops(n.flops),
                        format_count(n.products), intensity(plan));
     out += fmt::format("  algorithm  {}: {}\n", plan.algorithm, plan.reason);
-    out += fmt::format("  steps      {} of work for {} thread{}", format_count(computes), plan.threads, plan.threads == 1 ? "" : "s");
+    out += fmt::format("  steps      {} of work for {} thread{}", format_count(computes), plan.threads,
+                       plan.threads == 1 ? "" : "s");
     if (plan.segments > 1) out += fmt::format(", k in {} segments joined by a fixed tree", plan.segments);
     out += "\n";
     if (n.made_tiles > 0)
         out += fmt::format("  made       {} tiles ({}) in {} stage{}, {} held at a time\n", format_count(n.made_tiles),
-                           format_bytes(n.made_bytes), format_count(plan.stages), plan.stages == 1 ? "" : "s", plan.buffers);
-    out += fmt::format("  memory     {} at most: {} A + {} B + {} C + {} made or partial\n", format_bytes(n.peak_host_bytes),
-                       format_bytes(n.bytes_a), format_bytes(n.bytes_b), format_bytes(n.bytes_c), format_bytes(n.arena_bytes));
+                           format_bytes(n.made_bytes), format_count(plan.stages), plan.stages == 1 ? "" : "s",
+                           plan.buffers);
+    out += fmt::format("  memory     {} at most: {} A + {} B + {} C + {} made or partial\n",
+                       format_bytes(n.peak_host_bytes), format_bytes(n.bytes_a), format_bytes(n.bytes_b),
+                       format_bytes(n.bytes_c), format_bytes(n.arena_bytes));
     if (plan.filter > 0)
-        out += fmt::format("  filter     {:g}: what is skipped has a norm of at most {:.3g}\n", plan.filter, n.left_out_bound);
+        out += fmt::format("  filter     {:g}: what is skipped has a norm of at most {:.3g}\n", plan.filter,
+                           n.left_out_bound);
     return out;
 }
 

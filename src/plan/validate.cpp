@@ -94,8 +94,8 @@ struct Reader {
             ensure(ch.first_product >= 0 && ch.products >= 0 &&
                        ch.first_product + ch.products <= static_cast<std::int64_t>(plan.products.size()),
                    "chain {}: products out of range", i);
-            ensure(ch.partial >= -1 && ch.partial < static_cast<std::int32_t>(plan.partials.size()), "chain {}: partial {}", i,
-                   ch.partial);
+            ensure(ch.partial >= -1 && ch.partial < static_cast<std::int32_t>(plan.partials.size()),
+                   "chain {}: partial {}", i, ch.partial);
             ensure(ch.partial < 0 || plan.partials[ch.partial].c == ch.c, "chain {}: partial of another tile", i);
             auto& all = parts[ch.c];
             if (all.empty()) all.resize(ch.parts);
@@ -122,17 +122,22 @@ struct Reader {
             ensure(!parts[c].empty(), "result tile {} is never worked on", c);
             ensure(covered[c] % static_cast<std::int64_t>(parts[c].size()) == 0, "result tile {}: parts differ", c);
             for (const auto& p : parts[c])
-                ensure(p.next == parts[c][0].next, "result tile {}: parts end at products {} and {}", c, p.next, parts[c][0].next);
+                ensure(p.next == parts[c][0].next, "result tile {}: parts end at products {} and {}", c, p.next,
+                       parts[c][0].next);
             all += covered[c] / static_cast<std::int64_t>(parts[c].size());
         }
-        ensure(all == static_cast<std::int64_t>(plan.products.size()), "{} of {} products are done", all, plan.products.size());
+        ensure(all == static_cast<std::int64_t>(plan.products.size()), "{} of {} products are done", all,
+               plan.products.size());
         for (std::size_t f = 0; f < plan.finish_tiles.size(); ++f) ++finished[plan.finish_tiles[f]];
-        for (std::size_t c = 0; c < tiles; ++c) ensure(finished[c] == 1, "result tile {} is finished {} times", c, finished[c]);
+        for (std::size_t c = 0; c < tiles; ++c)
+            ensure(finished[c] == 1, "result tile {} is finished {} times", c, finished[c]);
         std::vector<std::int32_t> finish_step(tiles, -1);
-        for (std::size_t f = 0; f < plan.finish_tiles.size(); ++f) finish_step[plan.finish_tiles[f]] = step_of_finish[f];
+        for (std::size_t f = 0; f < plan.finish_tiles.size(); ++f)
+            finish_step[plan.finish_tiles[f]] = step_of_finish[f];
         for (std::size_t i = 0; i < plan.chains.size(); ++i)
             if (const auto f = finish_step[plan.chains[i].c]; f >= 0)
-                ensure(order.before(step_of_chain[i], f), "step {} finishes a tile before step {} is done", f, step_of_chain[i]);
+                ensure(order.before(step_of_chain[i], f), "step {} finishes a tile before step {} is done", f,
+                       step_of_chain[i]);
     }
 
     /// Made tiles: each once, there before use, and never overwritten while in use.
@@ -143,7 +148,8 @@ struct Reader {
         for (int o = 0; o < 2; ++o) made_at[o].assign(static_cast<std::size_t>(slots(static_cast<Operand>(o))), -1);
         for (std::size_t m = 0; m < plan.made_tiles.size(); ++m) {
             const auto& t = plan.made_tiles[m];
-            ensure(t.operand != Operand::c && t.slot >= 0 && t.slot < slots(t.operand), "made tile {}: slot {}", m, t.slot);
+            ensure(t.operand != Operand::c && t.slot >= 0 && t.slot < slots(t.operand), "made tile {}: slot {}", m,
+                   t.slot);
             ensure(t.offset >= 0 && t.offset % kTileAlignment == 0 && t.offset + t.bytes <= plan.counts.arena_bytes,
                    "made tile {} at {} + {} of an arena of {}", m, t.offset, t.bytes, plan.counts.arena_bytes);
             auto& at = made_at[static_cast<int>(t.operand)][t.slot];
@@ -157,7 +163,8 @@ struct Reader {
             if (users[m].empty() || users[m].back() != step) users[m].push_back(step);
         };
         for (std::size_t i = 0; i < plan.chains.size(); ++i)
-            for (auto p = plan.chains[i].first_product; p < plan.chains[i].first_product + plan.chains[i].products; ++p) {
+            for (auto p = plan.chains[i].first_product; p < plan.chains[i].first_product + plan.chains[i].products;
+                 ++p) {
                 uses(Operand::a, plan.products[p].a, step_of_chain[i]);
                 uses(Operand::b, plan.products[p].b, step_of_chain[i]);
             }
@@ -165,7 +172,8 @@ struct Reader {
             std::sort(users[m].begin(), users[m].end());
             users[m].erase(std::unique(users[m].begin(), users[m].end()), users[m].end());
             ensure(!users[m].empty(), "tile {} is made but never used", plan.made_tiles[m].slot);
-            for (auto u : users[m]) ensure(order.before(step_of_make[m], u), "step {} does not wait for made tile {}", u, m);
+            for (auto u : users[m])
+                ensure(order.before(step_of_make[m], u), "step {} does not wait for made tile {}", u, m);
         }
         // Neighbours in the arena by offset, in order of making: whoever overlaps must wait for all users of the other.
         std::vector<std::size_t> by_offset(plan.made_tiles.size());
@@ -178,8 +186,8 @@ struct Reader {
                 if (y.offset >= x.offset + x.bytes) break;
                 const auto early = std::min(by_offset[i], by_offset[j]), late = std::max(by_offset[i], by_offset[j]);
                 for (auto u : users[early])
-                    ensure(order.before(u, step_of_make[late]), "made tile {} overwrites tile {} before step {} has used it",
-                           late, early, u);
+                    ensure(order.before(u, step_of_make[late]),
+                           "made tile {} overwrites tile {} before step {} has used it", late, early, u);
             }
         for (const auto& p : plan.partials)
             ensure(p.offset >= 0 && p.offset < plan.counts.arena_bytes, "partial at {} of an arena of {}", p.offset,

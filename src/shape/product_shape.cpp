@@ -23,9 +23,8 @@ KeyStrides key_strides(const ContractionSpec& spec, const std::string& labels, c
         const auto role = spec.role(l);
         const auto in_c = spec.c().find(l), in_a = spec.a().find(l);
         s.batch.push_back(role == LabelRole::batch ? c.ordinal_strides()[static_cast<int>(in_c)] : 0);
-        s.free.push_back(role == LabelRole::free_a || role == LabelRole::free_b
-                             ? c.ordinal_strides()[static_cast<int>(in_c)]
-                             : 0);
+        s.free.push_back(
+            role == LabelRole::free_a || role == LabelRole::free_b ? c.ordinal_strides()[static_cast<int>(in_c)] : 0);
         s.k.push_back(role == LabelRole::contracted ? a.ordinal_strides()[static_cast<int>(in_a)] : 0);
     }
     return s;
@@ -68,7 +67,8 @@ int segment_count(double elements_a, double elements_b, double elements_c, std::
 
 }  // namespace
 
-ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Shape& b, const ScreeningOptions& options) {
+ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Shape& b,
+                           const ScreeningOptions& options) {
     const TileGrid grid = spec.result_grid(a.grid(), b.grid());
     constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
     require(a.tile_count() <= most && b.tile_count() <= most, "contraction: {} and {} nonzero tiles; at most {} each",
@@ -101,7 +101,8 @@ ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Sh
     columns.erase(std::unique(columns.begin(), columns.end()), columns.end());
     std::vector<std::int32_t> column_of(eb.size());
     for (std::size_t i = 0; i < eb.size(); ++i)
-        column_of[i] = static_cast<std::int32_t>(std::lower_bound(columns.begin(), columns.end(), eb[i].free) - columns.begin());
+        column_of[i] =
+            static_cast<std::int32_t>(std::lower_bound(columns.begin(), columns.end(), eb[i].free) - columns.begin());
 
     // Per tile of A: its row of B. Per tile: what it contributes to the flops.
     std::vector<std::int32_t> row_b_of(ea.size(), -1);
@@ -236,11 +237,14 @@ ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Sh
         std::sort(have.begin(), have.end());
         for (const auto& t : given)
             if (!std::binary_search(have.begin(), have.end(), t.ordinal))
-                found.push_back({t.ordinal, t.row, t.column, static_cast<std::int64_t>(out.products.size()), 0, 0, 0, 0});
+                found.push_back(
+                    {t.ordinal, t.row, t.column, static_cast<std::int64_t>(out.products.size()), 0, 0, 0, 0});
     }
 
-    require(static_cast<std::int64_t>(found.size()) <= most, "contraction: {} result tiles; at most {}", found.size(), most);
-    if (!std::is_sorted(found.begin(), found.end(), [](const Found& x, const Found& y) { return x.ordinal < y.ordinal; }))
+    require(static_cast<std::int64_t>(found.size()) <= most, "contraction: {} result tiles; at most {}", found.size(),
+            most);
+    if (!std::is_sorted(found.begin(), found.end(),
+                        [](const Found& x, const Found& y) { return x.ordinal < y.ordinal; }))
         std::sort(found.begin(), found.end(), [](const Found& x, const Found& y) { return x.ordinal < y.ordinal; });
 
     std::vector<std::int64_t> ordinals;
@@ -293,7 +297,8 @@ ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Sh
     if (out.segments > 1) {
         for (const auto& r : rows_b) {
             const auto rank = std::lower_bound(distinct_k.begin(), distinct_k.end(), r.k) - distinct_k.begin();
-            out.segment.push_back(static_cast<std::int32_t>(rank * out.segments / static_cast<std::int64_t>(distinct_k.size())));
+            out.segment.push_back(
+                static_cast<std::int32_t>(rank * out.segments / static_cast<std::int64_t>(distinct_k.size())));
         }
     }
     return out;

@@ -7,8 +7,8 @@
 #include "base/check.hpp"
 #include "base/hash.hpp"
 #include "base/parallel.hpp"
-#include "tensor/tensor_impl.hpp"
 #include "kernels/tile_math.hpp"
+#include "tensor/tensor_impl.hpp"
 
 namespace tessera {
 

@@ -73,7 +73,8 @@ template <Scalar T>
 Contraction<T> contract(std::string_view spec, const Tensor<T>& a, const ContractOptions& options = {});
 
 template <Scalar T>
-Contraction<T> contract(std::string_view spec, const Tensor<T>& a, const Tensor<T>& b, const ContractOptions& options = {}) {
+Contraction<T> contract(std::string_view spec, const Tensor<T>& a, const Tensor<T>& b,
+                        const ContractOptions& options = {}) {
     return contract<T>(spec, ContractOperand<T>(a), ContractOperand<T>(b), options);
 }
 template <Scalar T>

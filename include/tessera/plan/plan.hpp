@@ -16,8 +16,8 @@ enum class SourceKind : std::uint8_t { stored, host_made };
 
 /// Consecutive products of one result tile, ascending in k, on one share of the tile.
 struct PlanChain {
-    std::int32_t c = 0;                 // slot of the result tile
-    std::int32_t partial = -1;          // where the sum goes: a partial of the plan, or -1 for the tile itself
+    std::int32_t c = 0;         // slot of the result tile
+    std::int32_t partial = -1;  // where the sum goes: a partial of the plan, or -1 for the tile itself
     std::int64_t first_product = 0;
     std::int32_t products = 0;
     std::uint16_t part = 0, parts = 1;  // which share of the tile's rows or columns

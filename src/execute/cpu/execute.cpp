@@ -76,12 +76,17 @@ class Interpreter {
                 for (std::int64_t d = s.first_dependency; d < s.first_dependency + s.dependencies; ++d)
                     if (!wait_for(plan_.dependencies[d])) return;
                 switch (s.kind) {
-                    case StepKind::make: make(s); break;
-                    case StepKind::compute: compute(s, workspace, scratch); break;
+                    case StepKind::make:
+                        make(s);
+                        break;
+                    case StepKind::compute:
+                        compute(s, workspace, scratch);
+                        break;
                     case StepKind::finish:
                         for (auto f = s.begin; f < s.end; ++f) finish(plan_.finish_tiles[f], true);
                         break;
-                    case StepKind::join: break;
+                    case StepKind::join:
+                        break;
                 }
                 done_[i].store(1, std::memory_order_release);
             }
@@ -94,7 +99,10 @@ class Interpreter {
     bool wait_for(std::int32_t step) {
         for (int spins = 0; !done_[step].load(std::memory_order_acquire); ++spins) {
             if (failed_) return false;
-            if (spins > 1000) std::this_thread::yield();
+            if (spins > 300)
+                std::this_thread::sleep_for(std::chrono::microseconds(20));
+            else if (spins > 200)
+                std::this_thread::yield();
         }
         return true;
     }
@@ -119,7 +127,8 @@ class Interpreter {
             const auto& t = plan_.made_tiles[i];
             const auto& shape = t.operand == Operand::a ? plan_.a : plan_.b;
             const auto info = tile_info(shape.grid(), shape.tile(t.slot));
-            (t.operand == Operand::a ? a_ : b_).make(info, {in_arena(t.offset), static_cast<std::size_t>(info.extents.product())});
+            (t.operand == Operand::a ? a_ : b_)
+                .make(info, {in_arena(t.offset), static_cast<std::size_t>(info.extents.product())});
         }
     }
 
@@ -206,8 +215,10 @@ class Interpreter {
                 flops += 2.0 * static_cast<double>(m * n) * static_cast<double>(la.matrix.cols.extent());
                 x.links.push_back(link);
             }
-            x.chains.push_back({c + (h > 0 ? layout.batch.offset(h) : 0), matrix_c,
-                                {x.links.data() + first_link, x.links.size() - first_link}, ch.starts});
+            x.chains.push_back({c + (h > 0 ? layout.batch.offset(h) : 0),
+                                matrix_c,
+                                {x.links.data() + first_link, x.links.size() - first_link},
+                                ch.starts});
         }
         return flops * (is_complex<T> ? 4 : 1);
     }
@@ -218,7 +229,8 @@ class Interpreter {
         const auto n = plan_.c.grid().tile_elements(plan_.c.tile(slot));
         if (join && !plan_.partials.empty() && first_partial_[slot + 1] > first_partial_[slot]) {
             std::vector<T*> sums{c};
-            for (auto p = first_partial_[slot]; p < first_partial_[slot + 1]; ++p) sums.push_back(in_arena(plan_.partials[p].offset));
+            for (auto p = first_partial_[slot]; p < first_partial_[slot + 1]; ++p)
+                sums.push_back(in_arena(plan_.partials[p].offset));
             for (std::size_t stride = 1; stride < sums.size(); stride *= 2)
                 for (std::size_t i = 0; i + stride < sums.size(); i += 2 * stride)
                     for (std::int64_t e = 0; e < n; ++e) sums[i][e] += sums[i + stride][e];
@@ -266,7 +278,7 @@ ExecuteCounts execute(const Plan& plan, const TileSource<T>& a, const TileSource
     return Interpreter<T>(plan, a, b, c, options).run();
 }
 
-#define TESSERA_INSTANTIATE(T)                                                                                  \
+#define TESSERA_INSTANTIATE(T)                                                                                     \
     template ExecuteCounts execute<T>(const Plan&, const TileSource<T>&, const TileSource<T>&, const TileSink<T>&, \
                                       const ExecuteOptions<T>&);
 TESSERA_INSTANTIATE(float)

@@ -21,8 +21,8 @@ struct TileSource {
 /// Where the result goes, and what it is added to.
 template <Scalar T>
 struct TileSink {
-    std::function<T*(std::int64_t slot)> tile;             // room for the tile, uninitialised
-    std::function<const T*(std::int64_t slot)> old_tile;   // of the C that beta scales; null where it has none
+    std::function<T*(std::int64_t slot)> tile;            // room for the tile, uninitialised
+    std::function<const T*(std::int64_t slot)> old_tile;  // of the C that beta scales; null where it has none
     std::function<void(std::int64_t slot, double norm)> finished;
 };
 

@@ -26,8 +26,8 @@ kernels::Axes axes_of(const std::string& group, const std::string& labels, const
 
 }  // namespace
 
-TileLayouts::TileLayouts(const Shape& shape, const std::string& labels, const std::string& rows, const std::string& cols,
-                         const std::string& batch) {
+TileLayouts::TileLayouts(const Shape& shape, const std::string& labels, const std::string& rows,
+                         const std::string& cols, const std::string& batch) {
     const auto& grid = shape.grid();
     const auto less = [](const IndexVector& x, const IndexVector& y) {
         return std::lexicographical_compare(x.begin(), x.end(), y.begin(), y.end());

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <complex>
 #include <cstdint>
+#include <vector>
 
 #include "kernels/gemm.hpp"
 
@@ -25,25 +26,34 @@ void fused_add(std::complex<R> a, std::complex<R> b, std::complex<R>& c) {
     c = {re, im};
 }
 
+std::vector<std::int64_t> offsets(const Axes& axes) {
+    std::vector<std::int64_t> all(static_cast<std::size_t>(axes.extent()));
+    for (std::size_t p = 0; p < all.size(); ++p) all[p] = axes.offset(static_cast<std::int64_t>(p));
+    return all;
+}
+
 }  // namespace
 
 template <Scalar T>
 void multiply_chains(std::span<const Chain<T>> chains, GemmFlags flags) {
     for (const Chain<T>& chain : chains) {
-        const std::int64_t m = chain.c_layout->rows.extent(), n = chain.c_layout->cols.extent();
-        for (std::int64_t i = 0; i < m; ++i) {
-            for (std::int64_t j = 0; j < n; ++j) {
-                T& c = chain.c[chain.c_layout->rows.offset(i) + chain.c_layout->cols.offset(j)];
-                T sum = chain.overwrite ? T(0) : c;
-                for (const ChainLink<T>& link : chain.links) {
-                    const T* a = link.a + link.a_layout->rows.offset(i);
-                    const T* b = link.b + link.b_layout->cols.offset(j);
-                    const std::int64_t k = link.a_layout->cols.extent();
-                    for (std::int64_t p = 0; p < k; ++p)
-                        fused_add(conjugate_if(a[link.a_layout->cols.offset(p)], flags.conjugate_a),
-                                  conjugate_if(b[link.b_layout->rows.offset(p)], flags.conjugate_b), sum);
+        const std::vector<std::int64_t> c_rows = offsets(chain.c_layout->rows), c_cols = offsets(chain.c_layout->cols);
+        if (chain.overwrite)
+            for (const std::int64_t i : c_rows)
+                for (const std::int64_t j : c_cols) chain.c[i + j] = T(0);
+        for (const ChainLink<T>& link : chain.links) {
+            const std::vector<std::int64_t> a_rows = offsets(link.a_layout->rows),
+                                            a_cols = offsets(link.a_layout->cols);
+            const std::vector<std::int64_t> b_rows = offsets(link.b_layout->rows),
+                                            b_cols = offsets(link.b_layout->cols);
+            for (std::size_t i = 0; i < c_rows.size(); ++i) {
+                for (std::size_t j = 0; j < c_cols.size(); ++j) {
+                    T sum = chain.c[c_rows[i] + c_cols[j]];
+                    for (std::size_t p = 0; p < a_cols.size(); ++p)
+                        fused_add(conjugate_if(link.a[a_rows[i] + a_cols[p]], flags.conjugate_a),
+                                  conjugate_if(link.b[b_rows[p] + b_cols[j]], flags.conjugate_b), sum);
+                    chain.c[c_rows[i] + c_cols[j]] = sum;
                 }
-                c = sum;
             }
         }
     }
