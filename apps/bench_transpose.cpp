@@ -20,6 +20,7 @@
 #include "base/check.hpp"
 #include "base/cpu.hpp"
 #include "base/parallel.hpp"
+#include "kernels/cuda/transpose.hpp"
 #include "kernels/transpose.hpp"
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -249,6 +250,71 @@ class CpuContenders final : public Contenders {
     HostBuffer in_, out_;
 };
 
+/// "256x16x2" or "256x16x2:512:512": threads, elements, stages, bytes of runs, bytes of rows copied directly.
+kernels::cuda::DeviceTransposeTuning tuning_of(const std::string& text) {
+    kernels::cuda::DeviceTransposeTuning t;
+    long long run = 0, row = 0;
+    if (!text.empty())
+        require(std::sscanf(text.c_str(), "%dx%dx%d:%lld:%lld", &t.threads, &t.elements, &t.stages, &run, &row) >= 3,
+                "bench transpose: variant '{}' is not like 256x16x2:512:512", text);
+    t.run_bytes = run;
+    t.row_bytes = row;
+    return t;
+}
+
+class DeviceContenders final : public Contenders {
+  public:
+    DeviceContenders(std::int64_t elements, const BenchTransposeOptions& options)
+        : options_(options), info_(kernels::cuda::device_info(options.device)), tuning_(tuning_of(options.variant)) {
+        kernels::cuda::set_device(options.device);
+        in_ = kernels::cuda::DeviceBuffer(static_cast<std::size_t>(elements) * sizeof(double));
+        out_ = kernels::cuda::DeviceBuffer(static_cast<std::size_t>(elements) * sizeof(double));
+        kernels::cuda::fill_pattern(static_cast<double*>(in_.data()), elements);
+        kernels::cuda::synchronize();
+    }
+
+    Times time(const Extents& extents, const Perm& permutation, std::mt19937_64&) override {
+        std::int64_t n = 1;
+        for (auto e : extents) n *= e;
+        const auto bytes = static_cast<std::size_t>(n) * sizeof(double);
+        const auto* in = static_cast<const double*>(in_.data());
+        auto* out = static_cast<double*>(out_.data());
+        Times t;
+        t.copy = best([&] { kernels::cuda::copy_on_device(out, in, bytes); });
+        if (options_.scatter) t.scatter = best([&] { kernels::cuda::scatter(extents, permutation, in, out); });
+        kernels::cuda::fill_bytes(out, 0xff, bytes);
+        const kernels::cuda::DeviceTranspose transpose(extents, permutation, sizeof(double), {}, {}, tuning_);
+        t.tessera = best([&] { transpose.run(in, out); });
+        const auto wrong = kernels::cuda::count_mismatches(extents, permutation, in, out);
+        ensure(wrong == 0, "bench transpose: {} by {}: {} of {} elements are wrong", extents, permutation, wrong, n);
+        return t;
+    }
+
+    nlohmann::json machine() const override {
+        return {{"machine", info_.name}, {"driver", info_.driver}, {"threads", nullptr}, {"variant", options_.variant}};
+    }
+
+  private:
+    /// Best of the repeats after one to warm up, by device events.
+    double best(const std::function<void()>& work) {
+        double t = 1e30;
+        for (int i = 0; i <= options_.repeats; ++i) {
+            start_.record();
+            work();
+            stop_.record();
+            const double s = stop_.seconds_since(start_);
+            if (i > 0) t = std::min(t, s);
+        }
+        return t;
+    }
+
+    const BenchTransposeOptions& options_;
+    kernels::cuda::DeviceInfo info_;
+    kernels::cuda::DeviceTransposeTuning tuning_;
+    kernels::cuda::DeviceBuffer in_, out_;
+    kernels::cuda::Event start_, stop_;
+};
+
 struct Mean {
     double log_sum = 0, worst = 1e30;
     int count = 0;
@@ -302,7 +368,11 @@ int bench_transpose(const BenchTransposeOptions& options, nlohmann::json& out) {
                 largest = std::max(largest, shapes.back().elements());
             }
     std::mt19937_64 rng(options.seed);
-    std::unique_ptr<Contenders> contenders = std::make_unique<CpuContenders>(largest, options);
+    std::unique_ptr<Contenders> contenders;
+    if (options.device >= 0)
+        contenders = std::make_unique<DeviceContenders>(largest, options);
+    else
+        contenders = std::make_unique<CpuContenders>(largest, options);
 
     out = contenders->machine();
     out["benchmark"] = options.reverse ? "transpose, reverse permutations" : "transpose, random permutations";

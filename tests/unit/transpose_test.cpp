@@ -7,81 +7,21 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <numeric>
 #include <random>
 #include <thread>
 
+#include "kernels/transpose_tiles.hpp"
 #include "tessera/base/error.hpp"
+#include "transpose_cases.hpp"
 
 namespace tessera::kernels {
 namespace {
 
-using Extents = std::vector<std::int64_t>;
-using Perm = std::vector<int>;
-
-template <class T>
-T random_value(std::mt19937_64& rng) {
-    std::uniform_int_distribution<int> d(-1000, 1000);  // small integers: every order of operations is exact
-    if constexpr (is_complex<T>)
-        return T(static_cast<RealOf<T>>(d(rng)), static_cast<RealOf<T>>(d(rng)));
-    else
-        return static_cast<T>(d(rng));
-}
-
-struct Case {
-    Extents extents;
-    Perm permutation;
-    Extents in_strides, out_strides;
-    std::int64_t in_span = 0, out_span = 0;
-};
-
-/// Packed strides, some of them widened, in the given order of extents.
-Extents strides_of(const Extents& extents, std::mt19937_64& rng, bool pad, std::int64_t& span) {
-    Extents s(extents.size());
-    std::int64_t step = pad && rng() % 8 == 0 ? 2 : 1;
-    for (int d = static_cast<int>(extents.size()) - 1; d >= 0; --d) {
-        s[d] = step;
-        step *= extents[d];
-        if (pad && rng() % 3 == 0) step += static_cast<std::int64_t>(rng() % 9);
-    }
-    span = 1;
-    for (std::size_t d = 0; d < extents.size(); ++d) span += std::max<std::int64_t>(0, extents[d] - 1) * s[d];
-    return s;
-}
-
-Case random_case(std::mt19937_64& rng, std::int64_t largest) {
-    Case c;
-    const int rank = static_cast<int>(rng() % 8 == 0 ? 9 + rng() % 8 : 1 + rng() % 8);
-    std::int64_t volume = 1;
-    const int style = static_cast<int>(rng() % 4);
-    for (int d = 0; d < rank; ++d) {
-        static constexpr std::int64_t primes[] = {2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 61, 127, 257};
-        const double room = std::pow(static_cast<double>(largest) / static_cast<double>(volume), 1.0 / (rank - d));
-        std::int64_t n = 1;
-        if (style == 0) n = primes[rng() % 15];
-        if (style == 1) n = 1 + static_cast<std::int64_t>(rng() % 40);
-        if (style == 2) n = 8 * (1 + static_cast<std::int64_t>(rng() % 6));
-        if (style == 3) n = 1 + static_cast<std::int64_t>(rng() % static_cast<std::uint64_t>(room * 2 + 1));
-        if (rng() % 10 == 0) n = 1;
-        if (rng() % 200 == 0) n = 0;
-        if (volume * std::max<std::int64_t>(n, 1) > largest) n = 1 + (volume * 2 <= largest);
-        c.extents.push_back(n);
-        volume *= std::max<std::int64_t>(n, 1);
-    }
-    std::shuffle(c.extents.begin(), c.extents.end(), rng);
-    c.permutation.resize(rank);
-    std::iota(c.permutation.begin(), c.permutation.end(), 0);
-    if (rng() % 6 == 0)
-        std::reverse(c.permutation.begin(), c.permutation.end());
-    else
-        std::shuffle(c.permutation.begin(), c.permutation.end() - (rng() % 5 == 0), rng);
-    Extents out(rank);
-    for (int d = 0; d < rank; ++d) out[d] = c.extents[c.permutation[d]];
-    const bool pad = rng() % 3 == 0;
-    c.in_strides = strides_of(c.extents, rng, pad, c.in_span);
-    c.out_strides = strides_of(out, rng, pad, c.out_span);
-    return c;
-}
+using testing::Extents;
+using testing::Perm;
+using testing::random_case;
+using testing::random_value;
+using Case = testing::TransposeCase;
 
 const Isa kIsas[] = {Isa::scalar, Isa::avx2, Isa::avx512};
 
@@ -117,8 +57,8 @@ void check(const Case& c, std::mt19937_64& rng, const TransposeTuning& tuning) {
 }
 
 template <class T>
-class Transpose : public testing::Test {};
-using Types = testing::Types<float, double, std::complex<float>, std::complex<double>>;
+class Transpose : public ::testing::Test {};
+using Types = ::testing::Types<float, double, std::complex<float>, std::complex<double>>;
 TYPED_TEST_SUITE(Transpose, Types);
 
 TYPED_TEST(Transpose, RandomCasesMatchTheReference) {
@@ -233,6 +173,73 @@ TEST(TransposePlan, BadInputNamesTheValue) {
     has([&] { transpose<double>(Extents{3, 4}, Perm{1, 0}, data.data(), data.data() + 8); }, "overlap");
     has([&] { transpose<double>(Extents{3, 4}, Perm{1, 0}, data.data(), nullptr); }, "null output");
     has([&] { transpose(plan_transpose(Extents{3, 2}, Perm{1, 0}, 4), data.data(), data.data() + 8); }, "4 bytes");
+}
+
+/// What the device kernels do, on the host: tiles one after the other, through slots.
+void run_tiles(const TileTables& t, const double* in, double* out) {
+    std::vector<double> shared(t.slots);
+    for (std::int64_t tile = 0; tile < t.tiles; ++tile) {
+        std::int64_t from = 0, to = 0;
+        std::uint32_t limit[2] = {1, 1};
+        for (std::size_t i = 0; i < t.loops.size(); ++i) {
+            const auto& l = t.loops[i];
+            const auto at = static_cast<std::int64_t>(tile / l.period % l.count);
+            from += at * l.in_step;
+            to += at * l.out_step;
+            if (i < 2) limit[i] = static_cast<std::uint32_t>(std::min<std::int64_t>(l.block, l.extent - at * l.block));
+        }
+        const auto inside = [&](std::uint32_t c) { return (c & 0xffff) < limit[0] && c >> 16 < limit[1]; };
+        if (t.direct) {
+            for (std::uint32_t e = 0; e < t.volume; ++e)
+                if (inside(t.in_coordinate[e])) out[to + t.out_offset[e]] = in[from + t.in_offset[e]];
+            continue;
+        }
+        for (std::uint32_t e = 0; e < t.volume; ++e)
+            if (inside(t.in_coordinate[e])) shared[t.slot[e] & 0xffff] = in[from + t.in_offset[e]];
+        for (std::uint32_t e = 0; e < t.volume; ++e)
+            if (inside(t.out_coordinate[e])) out[to + t.out_offset[e]] = shared[t.slot[e] >> 16];
+    }
+}
+
+TEST(TransposeTiles, TablesMatchTheReference) {
+    std::mt19937_64 rng(99);
+    int direct = 0, ragged = 0;
+    for (int n = 0; n < 1500; ++n) {
+        const Case c = random_case(rng, n % 20 == 0 ? 100'000 : 5'000);
+        std::vector<double> in(static_cast<std::size_t>(c.in_span)), expected(static_cast<std::size_t>(c.out_span), -1);
+        for (auto& x : in) x = random_value<double>(rng);
+        auto got = expected;
+        ref::transpose<double>(c.extents, c.permutation, in.data(), expected.data(), 1, 0, false, c.in_strides,
+                               c.out_strides);
+        const auto plan = plan_transpose(c.extents, c.permutation, 8, c.in_strides, c.out_strides);
+        const auto t = make_tiles(plan, std::int64_t{16} << rng() % 9, std::int64_t{32} << rng() % 6, 256);
+        run_tiles(t, in.data(), got.data());
+        ASSERT_EQ(got, expected) << describe(t.plan);
+        direct += t.direct;
+        ragged += !t.loops.empty() && t.loops[0].extent % t.loops[0].block != 0;
+    }
+    EXPECT_GT(direct, 50);
+    EXPECT_GT(ragged, 200);
+}
+
+TEST(TransposeTiles, WidenedWordsMoveTheSameBytes) {
+    const Extents extents{5, 7, 6};
+    const auto plan = plan_transpose(extents, Perm{1, 0, 2}, 8);
+    const auto wide = widen(plan);
+    ASSERT_EQ(wide.element_bytes, 16);
+    EXPECT_EQ(wide.volume * 16, plan.volume * 8);
+    EXPECT_EQ(wide.axis[plan.rank - 1].extent, 3);
+    EXPECT_EQ(wide.axis[0].in_stride * 2, plan.axis[0].in_stride);
+    EXPECT_EQ(widen(plan_transpose(extents, Perm{2, 0, 1}, 8)).element_bytes, 8);
+    EXPECT_EQ(widen(plan_transpose(Extents{5, 7, 3}, Perm{1, 0, 2}, 8)).element_bytes, 8);
+    EXPECT_EQ(widen(plan_transpose(Extents{5, 7, 8}, Perm{1, 0, 2}, 4)).element_bytes, 16);
+}
+
+TEST(TransposeTiles, SharedMemoryConflictsAreFew) {
+    // A square transpose of a power of two would hit one bank 16 times without padding.
+    const auto t = make_tiles(plan_transpose(Extents{1024, 1024}, Perm{1, 0}, 8), 4096, 512, 512);
+    EXPECT_EQ(t.volume, 4096u);
+    EXPECT_LT(t.conflicts, 1.2);
 }
 
 TEST(TransposePlan, PlanningIsQuick) {
