@@ -10,18 +10,20 @@ namespace tessera::kernels {
 
 namespace {
 
+__extension__ typedef __int128 Wide;
+
 /// The addresses a view touches, in bytes, [low, high). 128-bit arithmetic: strides may be anything.
 struct AddressRange {
-    __int128 low = 0, high = 0;
+    Wide low = 0, high = 0;
 };
 
-AddressRange address_range(const void* data, __int128 lowest, __int128 highest) {
-    const auto base = static_cast<__int128>(reinterpret_cast<std::uintptr_t>(data));
+AddressRange address_range(const void* data, Wide lowest, Wide highest) {
+    const auto base = static_cast<Wide>(reinterpret_cast<std::uintptr_t>(data));
     return {base + lowest * 8, base + (highest + 1) * 8};
 }
 
-void add_axis(__int128& lowest, __int128& highest, std::int64_t extent, std::int64_t stride) {
-    const __int128 reach = static_cast<__int128>(extent - 1) * stride;
+void add_axis(Wide& lowest, Wide& highest, std::int64_t extent, std::int64_t stride) {
+    const Wide reach = static_cast<Wide>(extent - 1) * stride;
     (reach < 0 ? lowest : highest) += reach;
 }
 
@@ -29,11 +31,11 @@ AddressRange operand_range(const BlockExtents& extents, const TermOperand& opera
                            std::size_t number) {
     const char* name = is_a ? "a" : "b";
     require(operand.data != nullptr, "fused term {}: operand {} is a null pointer", number, name);
-    __int128 lowest = 0, highest = 0;
+    Wide lowest = 0, highest = 0;
     for (int n = 0; n < kBlockRank; ++n)
         if (((term.a_indices >> n & 1U) != 0) == is_a) add_axis(lowest, highest, extents[n], operand.stride[n]);
     add_axis(lowest, highest, term.sum_extent, operand.sum_stride);
-    const __int128 limit = INT64_MAX / 8;
+    const Wide limit = INT64_MAX / 8;
     require(lowest >= -limit && highest <= limit, "fused term {}: operand {} reaches past 64 bits", number, name);
     return address_range(operand.data, lowest, highest);
 }
@@ -65,11 +67,11 @@ void check_fused(const BlockExtents& extents, std::span<const FusedTerm> terms, 
     // Nested strides (each one past everything the smaller ones reach) are what keeps output elements apart.
     std::array<int, kBlockRank> order{0, 1, 2, 3, 4, 5};
     auto magnitude = [&](int n) {
-        const __int128 s = output.stride[n];
+        const Wide s = output.stride[n];
         return s < 0 ? -s : s;
     };
     std::sort(order.begin(), order.end(), [&](int x, int y) { return magnitude(x) < magnitude(y); });
-    __int128 reach = 0, lowest = 0, highest = 0;
+    Wide reach = 0, lowest = 0, highest = 0;
     for (int n : order) {
         if (extents[n] == 1) continue;
         require(magnitude(n) > reach, "fused block: the output overlaps itself, stride {} of index {}",
