@@ -203,7 +203,9 @@ bool wanted(const std::vector<std::string>& list, std::string_view name) {
 
 void bench_triples(const TriplesOptions& options, nlohmann::json& report) {
     const int threads = resolve_threads(options.threads);
+    FusedWorkspace workspace;
     FusedOptions fused_options;
+    fused_options.workspace = &workspace;
     fused_options.threads = threads;
     report["threads"] = threads;
     report["isa"] = std::string(name(fused_options.isa));

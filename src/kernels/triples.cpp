@@ -96,8 +96,7 @@ void check_energy(const BlockExtents& extents, std::span<const FusedTerm> terms,
     check_terms(epilogue.singles, "singles term");
     for (std::span<const FusedTerm> list : {terms, epilogue.singles})
         for (std::size_t t = 0; t < list.size(); ++t)
-            for (bool is_a : {true, false})
-                operand_range(extents, is_a ? list[t].a : list[t].b, is_a, list[t], t);
+            for (bool is_a : {true, false}) operand_range(extents, is_a ? list[t].a : list[t].b, is_a, list[t], t);
     for (int n = 0; n < kBlockRank; ++n)
         require(epilogue.orbital_energies[n] != nullptr, "triples energy: orbital energies of index {} are null", n);
     if (epilogue.weights == TripleWeights::closed_shell)
@@ -215,7 +214,8 @@ void closed_shell_block(const ClosedShellTensors& x, std::array<std::int64_t, 3>
     for (int n = 0; n < 3; ++n)
         require(begin_kji[n] >= 0 && extent_kji[n] >= 1 && begin_kji[n] <= o - extent_kji[n],
                 "closed-shell triples: occupied range {}+{} is not within {}", begin_kji[n], extent_kji[n], o);
-    checked_multiply(checked_multiply(checked_multiply(o, v, "ovvv"), v, "ovvv"), checked_multiply(v, 8, "ovvv"), "ovvv");
+    checked_multiply(checked_multiply(checked_multiply(o, v, "ovvv"), v, "ovvv"), checked_multiply(v, 8, "ovvv"),
+                     "ovvv");
     for (const double* p : {x.t1, x.t2, x.ovov, x.ovvv, x.ooov, x.occupied_energies, x.virtual_energies})
         require(p != nullptr, "closed-shell triples: a tensor is a null pointer");
 

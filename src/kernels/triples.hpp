@@ -16,6 +16,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -48,9 +49,25 @@ struct FusedOutput {
     bool accumulate = false;
 };
 
+/// Packed operands and block buffers, kept from call to call: fresh pages cost as much as the packing itself.
+/// Used by one call at a time. Grows to about (36 operands) * (their size) for the eighteen terms.
+class FusedWorkspace {
+  public:
+    FusedWorkspace();
+    ~FusedWorkspace();
+    FusedWorkspace(FusedWorkspace&&) noexcept;
+    FusedWorkspace& operator=(FusedWorkspace&&) noexcept;
+    struct Impl;
+    Impl& impl() { return *impl_; }
+
+  private:
+    std::unique_ptr<Impl> impl_;
+};
+
 struct FusedOptions {
     int threads = 0;  // <= 0: all cores
     Isa isa = detected_isa();
+    FusedWorkspace* workspace = nullptr;  // null: a fresh one for this call
 };
 
 /// All terms into the output. Throws UserError for extents < 1, null pointers, an output that overlaps itself or an
@@ -62,7 +79,10 @@ void fused_contract(const BlockExtents& extents, std::span<const FusedTerm> term
 /// W is the sum of the terms, V = W + the sum of the singles, D = e_k + e_j + e_i - e_c - e_b - e_a.
 enum class TripleWeights {
     spin_orbital,  // scale * sum of W V / D; scale is 1/36 over all spin orbitals
-    closed_shell,  // scale * sum of (4 W[abc] + W[bca] + W[cab]) (V[abc] - V[cba]) / D; 1/3 over all i, j, k
+    // scale * sum of (4 W[abc] + W[bca] + W[cab] - 2 W[cba] - 2 W[acb] - 2 W[bac]) V[abc] / D; scale is 1/3 over all
+    // i, j, k. The textbook (4 W[abc] + W[bca] + W[cab]) (V[abc] - V[cba]) with its odd permutations averaged: the same
+    // sum over all i, j, k, and in this form the same for each permutation of i, j, k.
+    closed_shell,
 };
 
 struct EnergyEpilogue {

@@ -1,10 +1,7 @@
 #include "kernels/cpu/triples_engine.hpp"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstdlib>
-#include <new>
 
 #include "base/check.hpp"
 #include "base/parallel.hpp"
@@ -20,17 +17,20 @@ constexpr std::int64_t kGroupBytes = 1280 << 10;  // operand slices of a block t
 
 void AlignedDoubles::Free::operator()(double* p) const { std::free(p); }
 
-AlignedDoubles::AlignedDoubles(std::int64_t count) {
-    const std::size_t huge = std::size_t{2} << 20;
-    const std::size_t bytes = static_cast<std::size_t>(checked_multiply(std::max<std::int64_t>(count, 1), 8, "workspace"));
-    const std::size_t align = bytes >= huge ? huge : 64;
-    void* p = std::aligned_alloc(align, (bytes + align - 1) / align * align);
-    if (p == nullptr) throw std::bad_alloc();
-    if (align == huge) madvise(p, bytes, MADV_HUGEPAGE);
-    data_.reset(static_cast<double*>(p));
+double* AlignedDoubles::reserve(std::int64_t count) {
+    if (count <= capacity_) return data_.get();
+    data_.reset();
+    capacity_ = 0;
+    const auto bytes =
+        static_cast<std::size_t>(checked_multiply(checked_add(count, 7, "workspace") / 8, 64, "workspace"));
+    data_.reset(static_cast<double*>(std::aligned_alloc(64, bytes)));
+    if (!data_) throw MachineError(fmt::format("no memory for a workspace of {} bytes", bytes));
+    capacity_ = count;
+    return data_.get();
 }
 
-FusedEngine::FusedEngine(const BlockTiling& tiling, std::span<const FusedTerm> terms, TermKernel kernel, int threads)
+FusedEngine::FusedEngine(const BlockTiling& tiling, std::span<const FusedTerm> terms, TermKernel kernel, int threads,
+                         AlignedDoubles& storage)
     : tiling_(tiling), terms_(terms.begin(), terms.end()), kernel_(kernel) {
     const BlockTiling& t = tiling_;
     std::int64_t total = 0;
@@ -96,7 +96,8 @@ FusedEngine::FusedEngine(const BlockTiling& tiling, std::span<const FusedTerm> t
     }
     groups_.push_back(pieces_.size());
 
-    packed_ = AlignedDoubles(total);
+    double* packed = storage.reserve(std::max<std::int64_t>(total, 1));
+    packed_ = packed;
     std::vector<std::int64_t> first{0};  // job numbers: all P tiles, then all Q tiles of each piece
     for (const Piece& piece : pieces_) {
         first.push_back(first.back() + piece.p_tiles);
@@ -108,7 +109,7 @@ FusedEngine::FusedEngine(const BlockTiling& tiling, std::span<const FusedTerm> t
         const bool p_side = which % 2 == 0;
         const std::int64_t tile = job - first[static_cast<std::size_t>(which)];
         pack_tile(piece, p_side, tile,
-                  packed_.data() + (p_side ? piece.p_base + tile * piece.p_tile : piece.q_base + tile * piece.q_tile));
+                  packed + (p_side ? piece.p_base + tile * piece.p_tile : piece.q_base + tile * piece.q_tile));
     });
 }
 
@@ -147,9 +148,8 @@ void FusedEngine::pack_tile(const Piece& piece, bool p_side, std::int64_t tile, 
         longer.reserve(at.size() * static_cast<std::size_t>(t.tile[n]));
         for (int x = 0; x < t.tile[n]; ++x)
             for (std::int64_t o : at)
-                longer.push_back(o == outside || origin[n] + x >= t.extents[n]
-                                     ? outside
-                                     : o + (origin[n] + x) * operand.stride[n]);
+                longer.push_back(
+                    o == outside || origin[n] + x >= t.extents[n] ? outside : o + (origin[n] + x) * operand.stride[n]);
         at = std::move(longer);
     }
     if (step == 1 || step == -1) {  // the summed index is contiguous: walk it innermost
@@ -193,8 +193,8 @@ void FusedEngine::add(const BlockExtents& block, double* buffer) const {
             for (std::size_t number = groups_[g]; number < groups_[g + 1]; ++number) {
                 const Piece& piece = pieces_[number];
                 const TermPlan& plan = plans_[static_cast<std::size_t>(piece.term)];
-                const double* p = packed_.data() + piece.p_base;
-                const double* q = packed_.data() + piece.q_base;
+                const double* p = packed_ + piece.p_base;
+                const double* q = packed_ + piece.q_base;
                 for (int n = 0; n < kBlockRank; ++n) {
                     p += (first[n] + x[n]) * piece.p_step[n];
                     q += (first[n] + x[n]) * piece.q_step[n];

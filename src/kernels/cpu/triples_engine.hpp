@@ -6,6 +6,7 @@
 // index: in every term it belongs to one operand (P, read as vectors), the other operand (Q) is broadcast, so that all
 // terms share one layout of the block and nothing is ever transposed. Operands are packed once per call.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -36,6 +37,36 @@ struct BlockTiling {
     }
 };
 
+/// The part of a block that lies within the tensor.
+struct Clip {
+    BlockExtents origin{}, extent{};
+    Clip(const BlockTiling& t, const BlockExtents& block) {
+        for (int n = 0; n < kBlockRank; ++n) {
+            origin[n] = block[n] * t.block_extent(n);
+            extent[n] = std::min(t.block_extent(n), t.extents[n] - origin[n]);
+        }
+    }
+};
+
+/// Calls row(buffer offset, local coordinates) for each run of the vector index, at most `lanes` long.
+template <class Row>
+void for_each_row(const BlockTiling& t, const Clip& clip, Row&& row) {
+    BlockExtents x{};
+    for (bool more = true; more;) {
+        int at = 0;
+        for (int n = 0; n < kBlockRank; ++n) at += t.offset(n, x[n]);
+        row(at, x);
+        more = false;
+        for (int n = 0; n < kBlockRank && !more; ++n) {
+            x[n] += n == t.vec ? t.lanes : 1;
+            if (x[n] < clip.extent[n])
+                more = true;
+            else
+                x[n] = 0;
+        }
+    }
+}
+
 struct TilingWishes {
     int lanes = 8;
     int contiguous = -1;         // the output index of stride one, if any
@@ -46,28 +77,31 @@ BlockTiling choose_tiling(const BlockExtents& extents, const TilingWishes& wishe
 
 struct KernelChoice {
     TermKernel kernel;
+    RowStore store_row;
+    EnergyRow energy_row;
+    ClosedShellRow closed_shell_row;
     int lanes;
 };
 KernelChoice kernel_for(Isa isa);
 
-/// 64-byte aligned doubles, large ones in huge pages where the system grants them.
+/// 64-byte aligned doubles that only ever grow; the content is lost when they do.
 class AlignedDoubles {
   public:
-    AlignedDoubles() = default;
-    explicit AlignedDoubles(std::int64_t count);
-    double* data() const { return data_.get(); }
+    double* reserve(std::int64_t count);
 
   private:
     struct Free {
         void operator()(double* p) const;
     };
     std::unique_ptr<double, Free> data_;
+    std::int64_t capacity_ = 0;
 };
 
 class FusedEngine {
   public:
     /// Packs the operands of all terms (in parallel).
-    FusedEngine(const BlockTiling& tiling, std::span<const FusedTerm> terms, TermKernel kernel, int threads);
+    FusedEngine(const BlockTiling& tiling, std::span<const FusedTerm> terms, TermKernel kernel, int threads,
+                AlignedDoubles& packed);
     /// Adds all terms to the block at these block coordinates; buffer is block_size elements, 64-byte aligned.
     void add(const BlockExtents& block, double* buffer) const;
 
@@ -98,7 +132,14 @@ class FusedEngine {
     std::vector<TermPlan> plans_;
     std::vector<Piece> pieces_;
     std::vector<std::size_t> groups_;  // pieces [groups_[g], groups_[g + 1]) stay in L2 together
-    AlignedDoubles packed_;
+    const double* packed_ = nullptr;
 };
 
 }  // namespace tessera::kernels::cpu
+
+namespace tessera::kernels {
+struct FusedWorkspace::Impl {
+    cpu::AlignedDoubles packed, packed_singles;
+    std::vector<cpu::AlignedDoubles> blocks;  // one per thread
+};
+}  // namespace tessera::kernels

@@ -63,4 +63,25 @@ void term_kernel_avx2(double* c, const double* p, const double* q, int m, int n,
         rows<1>(c, p, q, m, n, k, cm, cn);
 }
 
+void store_row_avx2(double* dst, const double* src, int n) {
+    const auto address = reinterpret_cast<unsigned long long>(dst);
+    int x = 0;
+    if (address % 32 == 0)
+        for (; x + 4 <= n; x += 4) _mm256_stream_pd(dst + x, _mm256_load_pd(src + x));
+    if (address % 16 == 0)
+        for (; x + 2 <= n; x += 2) _mm_stream_pd(dst + x, _mm_load_pd(src + x));
+    for (; x < n; ++x) dst[x] = src[x];
+}
+
+void energy_row_avx2(const double* w, const double* v, double base, const double* e, double* __restrict acc) {
+    for (int x = 0; x < kAvx2Lanes; ++x) acc[x] += w[x] * v[x] / (base + e[x]);
+}
+
+void closed_shell_row_avx2(const double* const* w, const double* v, double base, const double* e,
+                           double* __restrict acc) {
+    const double *w0 = w[0], *w1 = w[1], *w2 = w[2], *w3 = w[3], *w4 = w[4], *w5 = w[5];
+    for (int x = 0; x < kAvx2Lanes; ++x)
+        acc[x] += (4 * w0[x] + w1[x] + w2[x] - 2 * (w3[x] + w4[x] + w5[x])) * v[x] / (base + e[x]);
+}
+
 }  // namespace tessera::kernels::cpu

@@ -20,4 +20,25 @@ void term_kernel_scalar(double* c, const double* p, const double* q, int m, int 
         }
 }
 
+void store_row_scalar(double* dst, const double* src, int n) {
+    for (int x = 0; x < n; ++x) dst[x] = src[x];
+}
+
+void store_fence() {
+#if defined(__x86_64__)
+    __builtin_ia32_sfence();
+#endif
+}
+
+void energy_row_scalar(const double* w, const double* v, double base, const double* e, double* __restrict acc) {
+    for (int x = 0; x < kScalarLanes; ++x) acc[x] += w[x] * v[x] / (base + e[x]);
+}
+
+void closed_shell_row_scalar(const double* const* w, const double* v, double base, const double* e,
+                             double* __restrict acc) {
+    const double *w0 = w[0], *w1 = w[1], *w2 = w[2], *w3 = w[3], *w4 = w[4], *w5 = w[5];
+    for (int x = 0; x < kScalarLanes; ++x)
+        acc[x] += (4 * w0[x] + w1[x] + w2[x] - 2 * (w3[x] + w4[x] + w5[x])) * v[x] / (base + e[x]);
+}
+
 }  // namespace tessera::kernels::cpu

@@ -7,9 +7,9 @@ namespace tessera::kernels::cpu {
 
 namespace {
 
-constexpr int kSubBlock = 2048;     // elements: 16 KiB, a third of a 48 KiB L1
-constexpr int kBlock = 32768;       // elements: 256 KiB
-constexpr int kCubeBlock = 8192;    // closed shell: up to six blocks, twice, share L2
+constexpr int kSubBlock = 2048;      // elements: 16 KiB, a third of a 48 KiB L1
+constexpr int kBlock = 32768;        // elements: 256 KiB
+constexpr int kCubeBlock = 8192;     // closed shell: up to six blocks, twice, share L2
 constexpr int kBlocksPerThread = 4;  // enough to balance
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -128,11 +128,14 @@ BlockTiling choose_tiling(const BlockExtents& extents, const TilingWishes& wishe
 
 KernelChoice kernel_for(Isa isa) {
     switch (std::min(isa, detected_isa())) {
-        case Isa::avx512: return {term_kernel_avx512, kAvx512Lanes};
-        case Isa::avx2: return {term_kernel_avx2, kAvx2Lanes};
-        case Isa::scalar: break;
+        case Isa::avx512:
+            return {term_kernel_avx512, store_row_avx512, energy_row_avx512, closed_shell_row_avx512, kAvx512Lanes};
+        case Isa::avx2:
+            return {term_kernel_avx2, store_row_avx2, energy_row_avx2, closed_shell_row_avx2, kAvx2Lanes};
+        case Isa::scalar:
+            break;
     }
-    return {term_kernel_scalar, kScalarLanes};
+    return {term_kernel_scalar, store_row_scalar, energy_row_scalar, closed_shell_row_scalar, kScalarLanes};
 }
 
 }  // namespace tessera::kernels::cpu

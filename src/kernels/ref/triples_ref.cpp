@@ -69,7 +69,9 @@ double fused_energy(const BlockExtents& extents, std::span<const FusedTerm> term
         if (epilogue.weights == TripleWeights::spin_orbital)
             energy += at(w, a, b, c) * at(v, a, b, c) / d;
         else
-            energy += (4 * at(w, a, b, c) + at(w, b, c, a) + at(w, c, a, b)) * (at(v, a, b, c) - at(v, c, b, a)) / d;
+            energy += (4 * at(w, a, b, c) + at(w, b, c, a) + at(w, c, a, b) -
+                       2 * (at(w, c, b, a) + at(w, a, c, b) + at(w, b, a, c))) *
+                      at(v, a, b, c) / d;
     });
     return epilogue.scale * energy;
 }
@@ -92,7 +94,9 @@ double spin_orbital_triples(const SpinOrbitalTensors& x) {
     auto disconnected = [&](I i, I j, I k, I a, I b, I c) { return t1(i, a) * oovv(j, k, b, c); };
     // P(i/jk) P(a/bc)
     auto antisymmetrised = [&](auto&& f, I i, I j, I k, I a, I b, I c) {
-        auto over_virtuals = [&](I p, I q, I r) { return f(p, q, r, a, b, c) - f(p, q, r, b, a, c) - f(p, q, r, c, b, a); };
+        auto over_virtuals = [&](I p, I q, I r) {
+            return f(p, q, r, a, b, c) - f(p, q, r, b, a, c) - f(p, q, r, c, b, a);
+        };
         return over_virtuals(i, j, k) - over_virtuals(j, i, k) - over_virtuals(k, j, i);
     };
     double energy = 0;
