@@ -122,6 +122,45 @@ double sampled_error(const Problem& p, const double* t3, int samples) {
     return worst / scale;
 }
 
+/// The plain weights over a stored t3, in a compensated sum: what an energy epilogue must reproduce.
+double stored_energy(const Problem& p, const double* t3, const EnergyEpilogue& epilogue, int threads) {
+    const auto& n = p.extents;
+    const auto stride = packed_strides(n);
+    std::vector<double> parts(static_cast<std::size_t>(n[5]));
+    parallel_for(n[5], threads, 1, [&](std::int64_t a) {
+        long double sum = 0;
+        for (std::int64_t b = 0; b < n[4]; ++b)
+            for (std::int64_t c = 0; c < n[3]; ++c)
+                for (std::int64_t i = 0; i < n[2]; ++i)
+                    for (std::int64_t j = 0; j < n[1]; ++j)
+                        for (std::int64_t k = 0; k < n[0]; ++k) {
+                            auto w = [&](std::int64_t x, std::int64_t y, std::int64_t z) {
+                                return t3[k + j * stride[1] + i * stride[2] + z * stride[3] + y * stride[4] +
+                                          x * stride[5]];
+                            };
+                            double v = w(a, b, c);
+                            for (const FusedTerm& t : epilogue.singles) {
+                                const std::int64_t x[] = {k, j, i, c, b, a};
+                                std::int64_t at_a = 0, at_b = 0;
+                                for (int m = 0; m < kBlockRank; ++m)
+                                    (t.a_indices >> m & 1U ? at_a : at_b) +=
+                                        x[m] * (t.a_indices >> m & 1U ? t.a : t.b).stride[m];
+                                v += t.a.data[at_a] * t.factor * t.b.data[at_b];
+                            }
+                            const auto& e = epilogue.orbital_energies;
+                            const double d = e[0][k] + e[1][j] + e[2][i] - e[3][c] - e[4][b] - e[5][a];
+                            double z = w(a, b, c);
+                            if (epilogue.weights == TripleWeights::closed_shell)
+                                z = 4 * z + w(b, c, a) + w(c, a, b) - 2 * (w(c, b, a) + w(a, c, b) + w(b, a, c));
+                            sum += z * v / d;
+                        }
+        parts[static_cast<std::size_t>(a)] = static_cast<double>(sum);
+    });
+    double energy = 0;
+    for (double part : parts) energy += part;
+    return epilogue.scale * energy;
+}
+
 /// Transpose, multiply, transpose: each term through dense matrices, its product permuted and added into t3.
 class TransposeGemm {
   public:
@@ -253,6 +292,20 @@ void bench_triples(const TriplesOptions& options, nlohmann::json& report) {
             TransposeGemm ttgt(p, threads);
             stored("ttgt", [&] { ttgt.run(t3.get()); });
         }
+        // The energies are checked against the weights on the stored tensor, so those runs need it.
+        auto reduced = [&](const char* variant, TripleWeights weights) {
+            if (!wanted(options.variants, variant)) return;
+            if (weights == TripleWeights::closed_shell && (size.a != size.b || size.b != size.c)) return;
+            const EnergyEpilogue epilogue = p.epilogue(weights);
+            double energy = 0;
+            const double seconds =
+                best_seconds(options.repeats, [&] { energy = fused_energy(p.extents, terms, epilogue, fused_options); });
+            fused_contract(p.extents, terms, output, fused_options);
+            const double want = stored_energy(p, t3.get(), epilogue, threads);
+            record(variant, seconds, flops, std::abs(energy - want) / std::abs(want));
+        };
+        reduced("energy", TripleWeights::spin_orbital);
+        reduced("energy_closed_shell", TripleWeights::closed_shell);
     }
     gemm = std::max(gemm, gemm_gflops(threads));
     for (auto& c : cases) c["fraction_of_gemm"] = c["gflops"].get<double>() / gemm;
