@@ -1,0 +1,359 @@
+// Rates of the tile product next to OpenBLAS and LIBXSMM, in one run: large tiles, chains of tiles drawn from operands
+// far larger than the caches, small tiles, permuted layouts, other element types.
+//
+//   gemm_bench [--threads N] [--seconds S] [case ...]     cases: peak large chains small layouts types
+
+#include <cblas.h>
+#include <fmt/core.h>
+#include <omp.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/cpu.hpp"
+#include "kernels/gemm.hpp"
+#ifdef TESSERA_HAVE_LIBXSMM
+#include <libxsmm.h>
+#endif
+
+extern "C" char* openblas_get_corename();
+
+namespace {
+
+using namespace tessera;
+using namespace tessera::kernels;
+
+int threads = 2;
+double seconds = 0.4;  // of each measurement
+double openblas_2000 = 1;
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+// Best rate of several runs of body, which does `flops` of work.
+double best_rate(double flops, const std::function<void()>& body) {
+    double best = 1e30;
+    const double start = now();
+    int runs = 0;
+    do {
+        const double t = now();
+        body();
+        best = std::min(best, now() - t);
+    } while (++runs < 2 || now() - start < seconds);
+    return flops / best / 1e9;
+}
+
+void report(const std::string& what, double rate) {
+    fmt::print("  {:<58} {:8.1f} GFLOP/s  {:6.3f} of OpenBLAS 2000\n", what, rate, rate / openblas_2000);
+    std::fflush(stdout);
+}
+
+template <class T>
+std::vector<T> filled(std::int64_t n) {
+    std::vector<T> x(static_cast<std::size_t>(n));
+    const int team = threads;
+#pragma omp parallel for num_threads(team)
+    for (std::int64_t i = 0; i < n; ++i) x[i] = T(static_cast<float>(i % 97) / 97.0F - 0.5F);
+    return x;
+}
+
+MatrixLayout row_major(std::int64_t rows, std::int64_t cols) {
+    MatrixLayout out;
+    out.rows.push_back({rows, cols});
+    out.cols.push_back({cols, 1});
+    return out;
+}
+
+void dgemm(std::int64_t m, std::int64_t n, std::int64_t k, const double* a, const double* b, double beta, double* c) {
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, static_cast<int>(m), static_cast<int>(n),
+                static_cast<int>(k), 1.0, a, static_cast<int>(k), b, static_cast<int>(n), beta, c, static_cast<int>(n));
+}
+
+// A block-sparse product of equal tiles: the work as the executor hands it out, row by row of C.
+struct Blocks {
+    std::int64_t m, n, k, grid;
+    std::vector<double> a, b, c;
+    std::vector<std::vector<ChainLink<double>>> links;  // by tile of C
+    MatrixLayout la, lb, lc;
+    double flops = 0;
+
+    Blocks(std::int64_t tile_m, std::int64_t tile_n, std::int64_t tile_k, std::int64_t tiles, double occupancy,
+           std::int64_t rows)
+        : m(tile_m), n(tile_n), k(tile_k), grid(tiles), la(row_major(m, k)), lb(row_major(k, n)), lc(row_major(m, n)) {
+        std::mt19937 rng(7);
+        std::bernoulli_distribution there(occupancy);
+        std::vector<std::int64_t> at_a(grid * grid, -1), at_b(grid * grid, -1);
+        std::int64_t count_a = 0, count_b = 0;
+        for (std::int64_t i = 0; i < grid * grid; ++i) {
+            if (there(rng)) at_a[i] = count_a++;
+            if (there(rng)) at_b[i] = count_b++;
+        }
+        a = filled<double>(count_a * m * k);
+        b = filled<double>(count_b * k * n);
+        rows_ = std::min(rows, grid);
+        c = filled<double>(rows_ * grid * m * n);
+        links.resize(static_cast<std::size_t>(rows_ * grid));
+        for (std::int64_t i = 0; i < rows_; ++i)
+            for (std::int64_t j = 0; j < grid; ++j)
+                for (std::int64_t p = 0; p < grid; ++p)
+                    if (at_a[i * grid + p] >= 0 && at_b[p * grid + j] >= 0) {
+                        links[i * grid + j].push_back(
+                            {&a[at_a[i * grid + p] * m * k], &b[at_b[p * grid + j] * k * n], &la, &lb});
+                        flops += 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+                    }
+    }
+
+    double average() const {
+        return flops / (2.0 * static_cast<double>(m * n * k)) / static_cast<double>(rows_ * grid);
+    }
+
+    void ours(std::int64_t group) {
+        const int team = threads;
+#pragma omp parallel num_threads(team)
+        {
+            static thread_local GemmWorkspace workspace;
+            std::vector<Chain<double>> chains;
+#pragma omp for schedule(dynamic, 1)
+            for (std::int64_t i = 0; i < rows_ * grid; i += group) {
+                chains.clear();
+                for (std::int64_t j = i; j < std::min(i + group, rows_ * grid); ++j)
+                    chains.push_back({&c[j * m * n], &lc, links[j], true});
+                multiply_chains<double>(chains, {}, workspace);
+            }
+        }
+    }
+
+    void openblas() {
+        const int team = threads;
+#pragma omp parallel for num_threads(team) schedule(dynamic, 16)
+        for (std::int64_t i = 0; i < rows_ * grid; ++i) {
+            double beta = 0;
+            for (const auto& link : links[i]) {
+                dgemm(m, n, k, link.a, link.b, beta, &c[i * m * n]);
+                beta = 1;
+            }
+        }
+    }
+
+#ifdef TESSERA_HAVE_LIBXSMM
+    void libxsmm() {
+        // Column-major: the transposed product, with the operands exchanged.
+        const double zero = 0, one = 1;
+        const auto first =
+            libxsmm_dmmdispatch(int(n), int(m), int(k), nullptr, nullptr, nullptr, &one, &zero, nullptr, nullptr);
+        const auto more =
+            libxsmm_dmmdispatch(int(n), int(m), int(k), nullptr, nullptr, nullptr, &one, &one, nullptr, nullptr);
+        if (!first || !more) return;
+        const int team = threads;
+#pragma omp parallel for num_threads(team) schedule(dynamic, 16)
+        for (std::int64_t i = 0; i < rows_ * grid; ++i) {
+            bool start = true;
+            for (const auto& link : links[i]) {
+                (start ? first : more)(link.b, link.a, &c[i * m * n]);
+                start = false;
+            }
+        }
+    }
+#endif
+
+  private:
+    std::int64_t rows_ = 0;
+};
+
+void bench_peak() {
+    const std::int64_t n = 2000;
+    const std::vector<double> a = filled<double>(n * n), b = filled<double>(n * n);
+    std::vector<double> c = filled<double>(n * n);
+    openblas_set_num_threads(threads);
+    seconds *= 4;
+    openblas_2000 = best_rate(2.0 * n * n * n, [&] { dgemm(n, n, n, a.data(), b.data(), 1.0, c.data()); });
+    seconds /= 4;
+    openblas_set_num_threads(1);
+    report(fmt::format("OpenBLAS ({}) dgemm 2000, {} threads of its own", openblas_get_corename(), threads),
+           openblas_2000);
+}
+
+// Each thread multiplies its own square tiles again and again.
+void bench_large() {
+    for (const std::int64_t n : {128, 256, 270, 640, 1152}) {
+        std::vector<std::vector<double>> a, b, c;
+        for (int t = 0; t < threads; ++t) {
+            a.push_back(filled<double>(n * n));
+            b.push_back(filled<double>(n * n));
+            c.push_back(filled<double>(n * n));
+        }
+        const MatrixLayout plain = row_major(n, n);
+        const std::int64_t repeat = std::max<std::int64_t>(1, 600000000 / (n * n * n));
+        const double flops = 2.0 * static_cast<double>(n * n * n * repeat * threads);
+        const int team = threads;
+        report(fmt::format("one tile {0}x{0}x{0}: OpenBLAS", n), best_rate(flops, [&] {
+#pragma omp parallel num_threads(team)
+                   for (std::int64_t r = 0; r < repeat; ++r) {
+                       const int t = omp_get_thread_num();
+                       dgemm(n, n, n, a[t].data(), b[t].data(), 1.0, c[t].data());
+                   }
+               }));
+        report(fmt::format("one tile {0}x{0}x{0}: Tessera", n), best_rate(flops, [&] {
+#pragma omp parallel num_threads(team)
+                   {
+                       const int t = omp_get_thread_num();
+                       static thread_local GemmWorkspace workspace;
+                       const ChainLink<double> link{a[t].data(), b[t].data(), &plain, &plain};
+                       const Chain<double> chain{c[t].data(), &plain, {&link, 1}, false};
+                       for (std::int64_t r = 0; r < repeat; ++r) multiply_chains<double>({&chain, 1}, {}, workspace);
+                   }
+               }));
+    }
+}
+
+void run_blocks(Blocks& blocks, std::int64_t group, bool small) {
+    const std::string what = fmt::format("{}x{}x{}, chains of {:.1f}", blocks.m, blocks.n, blocks.k, blocks.average());
+    report(what + ": Tessera", best_rate(blocks.flops, [&] { blocks.ours(group); }));
+    report(what + ": OpenBLAS", best_rate(blocks.flops, [&] { blocks.openblas(); }));
+#ifdef TESSERA_HAVE_LIBXSMM
+    if (small) report(what + ": LIBXSMM", best_rate(blocks.flops, [&] { blocks.libxsmm(); }));
+#else
+    (void)small;
+#endif
+}
+
+void bench_chains() {
+    struct {
+        std::int64_t m, n, k, grid, rows;
+        double occupancy;
+    } cases[] = {{256, 256, 256, 60, 6, 0.3},
+                 {270, 270, 270, 56, 6, 0.3},
+                 {576, 576, 576, 26, 4, 0.3},
+                 {576, 576, 1152, 18, 4, 0.4}};
+    for (const auto& x : cases) {
+        Blocks blocks(x.m, x.n, x.k, x.grid, x.occupancy, x.rows);
+        run_blocks(blocks, x.grid, false);
+    }
+}
+
+void bench_small() {
+    struct {
+        std::int64_t tile, grid;
+        double occupancy;
+    } cases[] = {{13, 560, 0.1}, {23, 330, 0.125}, {32, 240, 0.145}, {64, 120, 0.2}};
+    for (const auto& x : cases) {
+        Blocks blocks(x.tile, x.tile, x.tile, x.grid, x.occupancy, x.grid);
+        run_blocks(blocks, 32, true);
+    }
+}
+
+// One product split among the threads by rows of C, in several memory orders of rank-4 tiles.
+void bench_layouts() {
+    const std::int64_t e = 60;  // m, n and k are e * e
+    const std::vector<double> a = filled<double>(e * e * e * e), b = filled<double>(e * e * e * e);
+    std::vector<double> c = filled<double>(e * e * e * e);
+    // Letters: A(i j p q), B(p q r s), C(i j r s); each name gives the memory order, slowest first.
+    struct {
+        const char *name, *a, *b, *c;
+    } cases[] = {{"matrices", "ijpq", "pqrs", "ijrs"},      {"A transposed", "pqij", "pqrs", "ijrs"},
+                 {"B transposed", "ijpq", "rspq", "ijrs"},  {"C transposed", "ijpq", "pqrs", "rsij"},
+                 {"interleaved", "ipjq", "prqs", "irjs"},   {"interleaved, k inside", "ipjq", "rpsq", "irjs"},
+                 {"reversed", "qpji", "srqp", "srji"},      {"mixed", "jpiq", "qrps", "risj"},
+                 {"C interleaved", "ijpq", "pqrs", "irjs"}, {"C mixed", "ijpq", "pqrs", "risj"}};
+    const auto axes = [&](const std::string& order, const char* group) {
+        Axes out;
+        for (const char* g = group; *g; ++g) {
+            std::int64_t stride = 1;
+            for (std::size_t i = order.find(*g) + 1; i < order.size(); ++i) stride *= e;
+            if (out.count > 0 && out.axis[out.count - 1].stride == e * stride)
+                out.axis[out.count - 1] = {out.axis[out.count - 1].extent * e, stride};
+            else
+                out.push_back({e, stride});
+        }
+        return out;
+    };
+    for (const auto& x : cases) {
+        const int team = threads;
+        const double flops = 2.0 * static_cast<double>(e * e) * static_cast<double>(e * e) * static_cast<double>(e * e);
+        report(fmt::format("3600 cubed, {}: A {} B {} C {}", x.name, x.a, x.b, x.c), best_rate(flops, [&] {
+#pragma omp parallel num_threads(team)
+                   {
+                       const int t = omp_get_thread_num();
+                       static thread_local GemmWorkspace workspace;
+                       // A thread takes part of the slowest row index.
+                       const std::int64_t from = e * t / team, to = e * (t + 1) / team;
+                       MatrixLayout la{axes(x.a, "ij"), axes(x.a, "pq")}, lb{axes(x.b, "pq"), axes(x.b, "rs")},
+                           lc{axes(x.c, "ij"), axes(x.c, "rs")};
+                       const auto part = [&](Axes& rows) {
+                           const std::int64_t stride = rows.axis[0].stride * (rows.count == 1 ? e : 1);
+                           rows.axis[0].extent = rows.axis[0].extent / e * (to - from);
+                           return from * stride;
+                       };
+                       const std::int64_t at_a = part(la.rows), at_c = part(lc.rows);
+                       const ChainLink<double> link{a.data() + at_a, b.data(), &la, &lb};
+                       const Chain<double> chain{c.data() + at_c, &lc, {&link, 1}, true};
+                       multiply_chains<double>({&chain, 1}, {}, workspace);
+                   }
+               }));
+    }
+}
+
+template <class T>
+void bench_type(const char* type, double flops_per_step) {
+    for (const std::int64_t n : {32, 256}) {
+        const int team = threads;
+        const std::vector<T> a = filled<T>(n * n), b = filled<T>(n * n);
+        const MatrixLayout plain = row_major(n, n);
+        const std::int64_t repeat = std::max<std::int64_t>(1, 200000000 / (n * n * n));
+        report(fmt::format("{0}x{0}x{0} {1}", n, type),
+               best_rate(flops_per_step * static_cast<double>(n * n * n * repeat * team), [&] {
+#pragma omp parallel num_threads(team)
+                   {
+                       GemmWorkspace workspace;
+                       std::vector<T> c(static_cast<std::size_t>(n * n));
+                       const std::vector<ChainLink<T>> links(4, {a.data(), b.data(), &plain, &plain});
+                       const Chain<T> chain{c.data(), &plain, links, false};
+                       for (std::int64_t r = 0; r < repeat; r += 4) multiply_chains<T>({&chain, 1}, {}, workspace);
+                   }
+               }));
+    }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    // OpenBLAS knows processors by model number and falls back to its slowest kernels for those newer than itself.
+    // Held to its AVX-512 kernels, it is a peer worth comparing with.
+    if (detected_isa() == Isa::avx512 && !std::getenv("OPENBLAS_CORETYPE") &&
+        std::strcmp(openblas_get_corename(), "SkylakeX") != 0) {
+        setenv("OPENBLAS_CORETYPE", "SkylakeX", 1);
+        execv("/proc/self/exe", argv);
+    }
+    std::vector<std::string> cases;
+    for (int i = 1; i < argc; ++i) {
+        const std::string word = argv[i];
+        if (word == "--threads" && i + 1 < argc)
+            threads = std::atoi(argv[++i]);
+        else if (word == "--seconds" && i + 1 < argc)
+            seconds = std::atof(argv[++i]);
+        else
+            cases.push_back(word);
+    }
+    const auto wanted = [&](const char* name) {
+        return cases.empty() || std::find(cases.begin(), cases.end(), name) != cases.end();
+    };
+    fmt::print("{} threads, {}\n", threads, name(detected_isa()));
+    bench_peak();
+    if (wanted("large")) bench_large();
+    if (wanted("chains")) bench_chains();
+    if (wanted("small")) bench_small();
+    if (wanted("layouts")) bench_layouts();
+    if (wanted("types")) {
+        bench_type<float>("float", 2);
+        bench_type<double>("double", 2);
+        bench_type<std::complex<float>>("complex<float>", 8);
+        bench_type<std::complex<double>>("complex<double>", 8);
+    }
+    bench_peak();
+}

@@ -1,0 +1,187 @@
+#pragma once
+// The tile product over one instruction set's kernels. Split in three: gemm_view (any tile seen as real matrices),
+// gemm_packed (blocked for the caches) and gemm_direct (small tiles, no packing).
+
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/cpu.hpp"
+#include "kernels/cpu/gemm_table.hpp"
+#include "kernels/gemm.hpp"
+
+namespace tessera::kernels::cpu {
+
+/// multiply_chains on a given instruction set, which this processor must have.
+template <Scalar T>
+void multiply_chains(Isa isa, std::span<const Chain<T>> chains, GemmFlags flags, GemmWorkspace& workspace);
+
+/// One product as real matrices: a(m,k) and b(k,n); k counts real steps, two for each complex one.
+template <class R>
+struct RealLink {
+    const R* a;
+    const R* b;
+    const Axes *a_m, *a_k;  // in reals
+    const Axes *b_k, *b_n;  // in elements: the packing of B knows about complex
+    std::int64_t k;
+};
+
+template <class R>
+struct RealChain {
+    R* c = nullptr;
+    const Axes *c_m = nullptr, *c_n = nullptr;
+    std::int64_t m = 0, n = 0;
+    std::vector<RealLink<R>> links;
+    bool overwrite = false;
+};
+
+/// Consecutive positions of a dimension that lie at a constant distance.
+struct Run {
+    std::int64_t first, count;    // positions
+    std::int64_t offset, stride;  // in elements
+};
+/// The runs of positions [begin, end); `first` counts from begin.
+void find_runs(const Axes& axes, std::int64_t begin, std::int64_t end, std::vector<Run>& runs);
+
+/// One axis at most: position p lies at p * stride.
+inline bool is_plain(const Axes& axes) { return axes.count <= 1; }
+inline std::int64_t plain_stride(const Axes& axes) { return axes.count == 0 ? 0 : axes.axis[0].stride; }
+inline bool is_unit(const Axes& axes) {
+    return axes.count == 0 || (axes.count == 1 && (axes.axis[0].stride == 1 || axes.axis[0].extent == 1));
+}
+/// Distance of neighbours along the fastest axis (1 when there are no neighbours).
+inline std::int64_t inner_stride(const Axes& axes) {
+    return axes.count == 0 || axes.axis[axes.count - 1].extent == 1 ? 1 : axes.axis[axes.count - 1].stride;
+}
+
+/// `total` cut into `parts` pieces that differ by one at most.
+struct EvenSplit {
+    std::int64_t parts, base, larger;
+    EvenSplit(std::int64_t total, std::int64_t n_parts)
+        : parts(n_parts), base(total / n_parts), larger(total % n_parts) {}
+    std::int64_t size(std::int64_t i) const { return base + (i < larger ? 1 : 0); }
+    std::int64_t begin(std::int64_t i) const { return i * base + (i < larger ? i : larger); }
+};
+inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// Lines of memory to bring near while something else is computed, handed out a stretch at a time.
+class Fetch {
+  public:
+    void set(const void* first, std::int64_t row_bytes, std::int64_t row_stride, std::int64_t rows) {
+        row_ = static_cast<const char*>(first);
+        row_bytes_ = row_bytes;
+        stride_ = row_stride;
+        rows_ = rows;
+        at_ = 0;
+    }
+    void clear() { rows_ = 0; }
+    /// The next stretch of at most `lines` lines, or null when all is fetched.
+    const char* next(std::int64_t lines) {
+        if (rows_ <= 0) return nullptr;
+        const char* p = row_ + at_;
+        at_ += 64 * lines;
+        if (at_ >= row_bytes_) {
+            at_ = 0;
+            row_ += stride_;
+            --rows_;
+        }
+        return p;
+    }
+
+  private:
+    const char* row_ = nullptr;
+    std::int64_t row_bytes_ = 0, stride_ = 0, rows_ = 0, at_ = 0;
+};
+
+inline constexpr std::int64_t kPanelBytes = std::int64_t{1} << 20;  // packed B: half of a 2 MiB second-level cache
+inline constexpr std::int64_t kBlockBytes = std::int64_t{1} << 20;  // C, when its layout needs a copy
+inline constexpr std::int64_t kDepthBytes = 384 * 8;                // of k in a block, for one row of A
+inline constexpr std::int64_t kStripBytes = kDepthBytes * kMaxStrip;
+
+/// Memory of one thread that outlives a call.
+struct Scratch {
+    Scratch();
+    char* panel() { return memory.get(); }
+    char* block() { return panel() + kPanelBytes; }
+    char* strip() { return block() + kBlockBytes; }
+    static constexpr std::int64_t kBytes = kPanelBytes + kBlockBytes + kStripBytes;
+
+    struct Free {
+        void operator()(char* p) const;
+    };
+    std::unique_ptr<char[], Free> memory;
+    std::vector<Run> runs[4];
+};
+
+/// Sees chains of T as real chains; keeps the layouts it had to rewrite for complex T.
+template <Scalar T>
+class RealView {
+  public:
+    void assign(const Chain<T>& chain, RealChain<RealOf<T>>& out);
+
+  private:
+    const MatrixLayout* real_columns(const MatrixLayout* layout);
+    std::unordered_map<const MatrixLayout*, std::unique_ptr<MatrixLayout>> rewritten_;
+};
+
+/// Small tiles: kernels read the tiles where they lie. False: not for this chain, nothing was done.
+/// `next` is the chain that will follow, or null: its first tiles are fetched.
+template <class R>
+bool multiply_direct(const KernelTable<R>& table, const RealChain<R>& chain, const RealChain<R>* next,
+                     std::vector<Segment<R>>& segments);
+
+/// Any tiles, packed and blocked.
+template <class R>
+class PackedProduct {
+  public:
+    PackedProduct(const KernelTable<R>& table, Scratch& scratch, bool complex, GemmFlags flags)
+        : table_(table), scratch_(scratch), complex_(complex), flags_(flags) {}
+    void multiply(const RealChain<R>& chain, const RealChain<R>* next);
+
+  private:
+    struct Piece {  // part of a link's k range
+        const RealLink<R>* link;
+        std::int64_t begin, end, at;  // at: position within the block
+        std::int64_t first_run, run_count;
+    };
+    struct DepthBlock {
+        std::int64_t first_piece, piece_count, k;
+    };
+    struct Panel {  // some vectors of columns, packed
+        std::int64_t first, cols, width;
+        R* packed;
+    };
+    struct Strip {
+        std::int64_t first, rows;
+        R* c;
+        std::int64_t c_row;
+    };
+
+    void cut_depth(const RealChain<R>& chain);
+    void cut_columns(std::int64_t n, std::int64_t depth);
+    void cut_rows(const Axes& rows, R* c, std::int64_t begin, std::int64_t end);
+    void pack_columns(const DepthBlock& block, std::int64_t n_begin, std::int64_t n);
+    void sweep(const DepthBlock& block, bool overwrite);
+    void place_rows(const Piece& piece, const Strip& strip);
+    void fetch_strip(const DepthBlock& block, const Strip& strip);
+    void fetch_columns(const RealLink<R>& link, std::int64_t begin, std::int64_t end, std::int64_t n_begin,
+                       std::int64_t n);
+    void copy_block(const RealChain<R>& chain, std::int64_t m_begin, std::int64_t m, std::int64_t n_begin,
+                    std::int64_t n, std::int64_t width, bool store);
+
+    const KernelTable<R>& table_;
+    Scratch& scratch_;
+    const bool complex_;
+    const GemmFlags flags_;
+    std::vector<Piece> pieces_;
+    std::vector<Run> piece_runs_;  // of A along k, by piece
+    std::vector<DepthBlock> blocks_;
+    std::vector<Panel> panels_;
+    std::vector<Strip> strips_;
+    std::vector<Segment<R>> segments_;
+    std::vector<std::int64_t> segment_at_;
+    Fetch next_rows_, next_columns_;
+};
+
+}  // namespace tessera::kernels::cpu

@@ -1,0 +1,180 @@
+#pragma once
+// The register kernels, written once over a vector type V. Only the gemm_<isa>.cpp files include this: everything is in
+// an unnamed namespace, because each of them compiles it for another instruction set.
+//
+// V gives: Real, Reg, Mask, lanes; zero, load, load_mask, store, store_mask, spread, fma, mask, prefetch_*;
+// pack_across (src_k = 1: a transpose).
+
+#include <cstdint>
+
+#include "kernels/cpu/gemm_table.hpp"
+
+namespace tessera::kernels::cpu {
+namespace {
+
+// MR rows by NV vectors of C in registers, the last vector cut to call.last_lanes. Rows of A are reached from every
+// third one (base, base + stride, base + 2 stride are single addresses), which keeps the pointers in registers.
+template <class V, int MR, int NV, bool MaskB>
+void micro_kernel(const MicroCall<typename V::Real>& call) {
+    using Real = typename V::Real;
+    using Reg = typename V::Reg;
+    constexpr int groups = (MR + 2) / 3;
+    const typename V::Mask tail = V::mask(call.last_lanes);
+    Reg acc[MR][NV];
+    {
+        const Real* c = call.c;
+        if (call.overwrite) {
+#pragma GCC unroll 16
+            for (int i = 0; i < MR; ++i)
+#pragma GCC unroll 4
+                for (int v = 0; v < NV; ++v) acc[i][v] = V::zero();
+        } else {
+#pragma GCC unroll 16
+            for (int i = 0; i < MR; ++i) {
+#pragma GCC unroll 4
+                for (int v = 0; v < NV - 1; ++v) acc[i][v] = V::load(c + v * V::lanes);
+                acc[i][NV - 1] = V::load_mask(c + (NV - 1) * V::lanes, tail);
+                c += call.c_row;
+            }
+        }
+        if (const Real* next = call.c_next) {
+#pragma GCC unroll 1
+            for (int i = 0; i < MR; ++i) {
+#pragma GCC unroll 4
+                for (int v = 0; v < NV; ++v) V::prefetch_write(next + v * V::lanes);
+                V::prefetch_write(next + NV * V::lanes - 1);
+                next += call.c_row;
+            }
+        }
+    }
+    const char* fetch0 = call.fetch[0];
+    const char* fetch1 = call.fetch[1];
+    const std::int64_t step0 = call.fetch_step[0], step1 = call.fetch_step[1];
+    const Segment<Real>* seg = call.segments;
+    for (std::int64_t s = 0; s < call.segment_count; ++s, ++seg) {
+        if (call.lookahead) {
+            for (int w = 0; w < 2; ++w) {
+                const Lookahead& ahead = call.lookahead[2 * s + w];
+                for (std::int64_t line = 0; line < ahead.lines; ++line) V::prefetch_near(ahead.first + 64 * line);
+            }
+        }
+        const std::int64_t a_row = seg->a_row, a_k = seg->a_k, b_k = seg->b_k;
+        const Real* a[groups];
+#pragma GCC unroll 8
+        for (int g = 0; g < groups; ++g) a[g] = seg->a + 3 * g * a_row;
+        const Real* b = seg->b;
+        const auto step = [&]() __attribute__((always_inline)) {
+            Reg bv[NV];
+#pragma GCC unroll 4
+            for (int v = 0; v < NV - 1; ++v) bv[v] = V::load(b + v * V::lanes);
+            if constexpr (MaskB)
+                bv[NV - 1] = V::load_mask(b + (NV - 1) * V::lanes, tail);
+            else
+                bv[NV - 1] = V::load(b + (NV - 1) * V::lanes);
+#pragma GCC unroll 16
+            for (int i = 0; i < MR; ++i) {
+                const Reg av = V::spread(a[i / 3] + (i % 3) * a_row);
+#pragma GCC unroll 4
+                for (int v = 0; v < NV; ++v) acc[i][v] = V::fma(av, bv[v], acc[i][v]);
+            }
+            b += b_k;
+#pragma GCC unroll 8
+            for (int g = 0; g < groups; ++g) a[g] += a_k;
+        };
+        std::int64_t k = seg->k;
+        for (; k >= 8; k -= 8) {
+            V::prefetch_far(fetch0);
+            fetch0 += step0;
+#pragma GCC unroll 4
+            for (int u = 0; u < 4; ++u) step();
+            V::prefetch_far(fetch1);
+            fetch1 += step1;
+#pragma GCC unroll 4
+            for (int u = 0; u < 4; ++u) step();
+        }
+#pragma GCC unroll 1
+        for (; k > 0; --k) step();
+    }
+    Real* c = call.c;
+#pragma GCC unroll 16
+    for (int i = 0; i < MR; ++i) {
+#pragma GCC unroll 4
+        for (int v = 0; v < NV - 1; ++v) V::store(c + v * V::lanes, acc[i][v]);
+        V::store_mask(c + (NV - 1) * V::lanes, tail, acc[i][NV - 1]);
+        c += call.c_row;
+    }
+}
+
+template <class V>
+void pack(const typename V::Real* src, std::int64_t src_k, std::int64_t src_j, std::int64_t k, std::int64_t n,
+          typename V::Real* dst, std::int64_t dst_k) {
+    if (src_j == 1) {
+        std::int64_t j = 0;
+        for (; j + V::lanes <= n; j += V::lanes)
+            for (std::int64_t p = 0; p < k; ++p) V::store(dst + p * dst_k + j, V::load(src + p * src_k + j));
+        if (j < n) {
+            const typename V::Mask tail = V::mask(static_cast<int>(n - j));
+            for (std::int64_t p = 0; p < k; ++p)
+                V::store_mask(dst + p * dst_k + j, tail, V::load_mask(src + p * src_k + j, tail));
+        }
+        return;
+    }
+    std::int64_t done = 0;  // columns
+    if (src_k == 1) {
+        for (; done + V::across <= n; done += V::across) {
+            std::int64_t p = 0;
+            for (; p + V::across <= k; p += V::across)
+                V::pack_across(src + done * src_j + p, src_j, dst + p * dst_k + done, dst_k);
+            for (; p < k; ++p)
+                for (int j = 0; j < V::across; ++j) dst[p * dst_k + done + j] = src[(done + j) * src_j + p];
+        }
+    }
+    if (done == n) return;
+    for (std::int64_t p = 0; p < k; ++p)
+        for (std::int64_t j = done; j < n; ++j) dst[p * dst_k + j] = src[p * src_k + j * src_j];
+}
+
+template <class V>
+void pack_complex(const typename V::Real* src, std::int64_t src_k, std::int64_t src_j, std::int64_t k, std::int64_t n,
+                  typename V::Real* dst, std::int64_t dst_k, bool conjugate_a, bool conjugate_b) {
+    using Real = typename V::Real;
+    const Real s = conjugate_b ? Real(-1) : Real(1), t = conjugate_a ? Real(-1) : Real(1);
+    for (std::int64_t p = 0; p < k; ++p) {
+        const Real* from = src + 2 * p * src_k;
+        Real* first = dst + 2 * p * dst_k;
+        Real* second = first + dst_k;
+        for (std::int64_t j = 0; j < n; ++j, from += 2 * src_j) {
+            first[2 * j] = from[0];
+            first[2 * j + 1] = s * from[1];
+            second[2 * j] = -s * t * from[1];
+            second[2 * j + 1] = t * from[0];
+        }
+    }
+}
+
+template <class V, int NV, int MR>
+void fill_rows(KernelTable<typename V::Real>& table) {
+    if constexpr (MR >= 1) {
+        table.micro[0][NV - 1][MR - 1] = micro_kernel<V, MR, NV, false>;
+        table.micro[1][NV - 1][MR - 1] = micro_kernel<V, MR, NV, true>;
+        fill_rows<V, NV, MR - 1>(table);
+    }
+}
+
+template <class V>
+KernelTable<typename V::Real> make_table() {
+    KernelTable<typename V::Real> table{};
+    table.lanes = V::lanes;
+    table.max_rows[0] = V::rows1;
+    table.max_rows[1] = V::rows2;
+    table.max_rows[2] = V::rows3;
+    fill_rows<V, 1, V::rows1>(table);
+    fill_rows<V, 2, V::rows2>(table);
+    fill_rows<V, 3, V::rows3>(table);
+    table.pack = pack<V>;
+    table.pack_complex = pack_complex<V>;
+    return table;
+}
+
+}  // namespace
+}  // namespace tessera::kernels::cpu

@@ -1,0 +1,301 @@
+// The blocked tile product. B is packed into panels of a few vectors of columns, a block of which stays in the
+// second-level cache; strips of A of a few rows, as they lie or packed just before use, stay in the first-level cache
+// while they sweep the panels. Packing reads the tile through its axes, so no layout needs a transpose beforehand
+// (the idea of TBLIS, Matthews 2018). Meanwhile the next strip and the next block of B are fetched from memory.
+
+#include <algorithm>
+
+#include "kernels/cpu/gemm_driver.hpp"
+
+namespace tessera::kernels::cpu {
+
+namespace {
+
+constexpr std::int64_t kShortRun = 4;       // rows of C in shorter runs are not worth a kernel call each
+constexpr std::int64_t kBlockRows = 256;    // of C, when copied
+constexpr std::int64_t kSweepRows = 16384;  // swept with one packing of B; bounds the list of strips
+constexpr std::int64_t kPackGroup = 16;     // rows of B packed at a time, so that both sides stay near
+
+// Runs clipped to positions [begin, end): calls body(position, count, offset, stride).
+template <class Body>
+void clip(const std::vector<Run>& runs, std::int64_t begin, std::int64_t end, Body&& body) {
+    for (const Run& run : runs) {
+        const std::int64_t from = std::max(run.first, begin), to = std::min(run.first + run.count, end);
+        if (run.first >= end) break;
+        if (from < to) body(from, to - from, run.offset + (from - run.first) * run.stride, run.stride);
+    }
+}
+
+}  // namespace
+
+// Blocks of at most kDepthBytes of k: long links evenly cut, short ones joined.
+template <class R>
+void PackedProduct<R>::cut_depth(const RealChain<R>& chain) {
+    constexpr std::int64_t most = kDepthBytes / static_cast<std::int64_t>(sizeof(R));
+    pieces_.clear();
+    piece_runs_.clear();
+    blocks_.clear();
+    const auto add = [&](const RealLink<R>& link, std::int64_t begin, std::int64_t end) {
+        if (blocks_.empty() || blocks_.back().k + end - begin > most)
+            blocks_.push_back({static_cast<std::int64_t>(pieces_.size()), 0, 0});
+        DepthBlock& block = blocks_.back();
+        find_runs(*link.a_k, begin, end, scratch_.runs[0]);
+        pieces_.push_back({&link, begin, end, block.k, static_cast<std::int64_t>(piece_runs_.size()),
+                           static_cast<std::int64_t>(scratch_.runs[0].size())});
+        piece_runs_.insert(piece_runs_.end(), scratch_.runs[0].begin(), scratch_.runs[0].end());
+        ++block.piece_count;
+        block.k += end - begin;
+    };
+    const std::int64_t grain = complex_ ? 2 : 1;
+    for (const RealLink<R>& link : chain.links) {
+        const EvenSplit split(link.k / grain, ceil_div(link.k, most));
+        for (std::int64_t i = 0; i < split.parts; ++i)
+            add(link, split.begin(i) * grain, (split.begin(i) + split.size(i)) * grain);
+    }
+}
+
+// Panels of two or three vectors for n columns, packed to the given depth.
+template <class R>
+void PackedProduct<R>::cut_columns(std::int64_t n, std::int64_t depth) {
+    const std::int64_t vectors = ceil_div(n, table_.lanes);
+    // A panel holds whole complex columns.
+    const std::int64_t widest = complex_ && table_.lanes == 1 ? 2 : kMaxVectors;
+    const EvenSplit split(vectors, ceil_div(vectors, widest));
+    panels_.clear();
+    R* packed = reinterpret_cast<R*>(scratch_.panel());
+    for (std::int64_t v = 0; v < split.parts; ++v) {
+        const std::int64_t first = split.begin(v) * table_.lanes, width = split.size(v) * table_.lanes;
+        panels_.push_back({first, std::min(width, n - first), width, packed});
+        packed += width * depth;
+    }
+}
+
+// Strips within the runs of C's rows; c is null for a C that was copied (its rows are then set by the caller).
+template <class R>
+void PackedProduct<R>::cut_rows(const Axes& rows, R* c, std::int64_t begin, std::int64_t end) {
+    const std::int64_t tallest = table_.max_rows[kMaxVectors - 1];
+    find_runs(rows, begin, end, scratch_.runs[0]);
+    strips_.clear();
+    for (const Run& run : scratch_.runs[0]) {
+        const EvenSplit split(run.count, ceil_div(run.count, tallest));
+        for (std::int64_t t = 0; t < split.parts; ++t)
+            strips_.push_back({begin + run.first + split.begin(t), split.size(t),
+                               c + run.offset + split.begin(t) * run.stride, run.stride});
+    }
+}
+
+template <class R>
+void PackedProduct<R>::pack_columns(const DepthBlock& block, std::int64_t n_begin, std::int64_t n) {
+    const std::int64_t unit = complex_ ? 2 : 1;
+    std::vector<Run>& n_runs = scratch_.runs[0];
+    std::vector<Run>& k_runs = scratch_.runs[1];
+    const Axes* known = nullptr;
+    for (std::int64_t i = 0; i < block.piece_count; ++i) {
+        const Piece& piece = pieces_[block.first_piece + i];
+        const RealLink<R>& link = *piece.link;
+        if (known != link.b_n) find_runs(*link.b_n, n_begin / unit, (n_begin + n) / unit, n_runs);
+        known = link.b_n;
+        find_runs(*link.b_k, piece.begin / unit, piece.end / unit, k_runs);
+        const std::int64_t k = (piece.end - piece.begin) / unit;
+        const std::int64_t group = inner_stride(*link.b_n) == 1 ? kPackGroup : k;
+        for (std::int64_t p = 0; p < k; p += group) {
+            for (const Panel& panel : panels_) {
+                R* to = panel.packed + piece.at * panel.width;
+                clip(n_runs, panel.first / unit, (panel.first + panel.cols) / unit,
+                     [&](std::int64_t j, std::int64_t j_count, std::int64_t j_offset, std::int64_t j_stride) {
+                         clip(k_runs, p, std::min(p + group, k),
+                              [&](std::int64_t q, std::int64_t q_count, std::int64_t q_offset, std::int64_t q_stride) {
+                                  R* dst = to + unit * (q * panel.width + j) - panel.first;
+                                  const R* src = link.b + unit * (j_offset + q_offset);
+                                  if (complex_)
+                                      table_.pack_complex(src, q_stride, j_stride, q_count, j_count, dst, panel.width,
+                                                          flags_.conjugate_a, flags_.conjugate_b);
+                                  else
+                                      table_.pack(src, q_stride, j_stride, q_count, j_count, dst, panel.width);
+                              });
+                     });
+            }
+        }
+    }
+    const Panel& last = panels_.back();
+    if (last.cols < last.width)
+        for (std::int64_t p = 0; p < block.k; ++p)
+            std::fill(last.packed + p * last.width + last.cols, last.packed + (p + 1) * last.width, R(0));
+}
+
+// The segments of a piece for a strip: A as it lies when its rows run along k, packed otherwise.
+template <class R>
+void PackedProduct<R>::place_rows(const Piece& piece, const Strip& strip) {
+    const RealLink<R>& link = *piece.link;
+    std::vector<Run>& rows = scratch_.runs[2];
+    find_runs(*link.a_m, strip.first, strip.first + strip.rows, rows);
+    const Run* k_runs = piece_runs_.data() + piece.first_run;
+    const bool few_panels = panels_.size() <= 2;
+    const bool direct =
+        rows.size() == 1 && (piece.run_count == 1 || k_runs[0].count >= 16) && (few_panels || k_runs[0].stride == 1);
+    const std::int64_t pack_k = strip.rows;
+    R* packed = reinterpret_cast<R*>(scratch_.strip()) + piece.at * kMaxStrip;
+    for (std::int64_t i = 0; i < piece.run_count; ++i) {
+        const Run& run = k_runs[i];
+        if (direct) {
+            segments_.push_back(
+                {link.a + rows[0].offset + run.offset, nullptr, run.count, rows[0].stride, run.stride, 0});
+            segment_at_.push_back(piece.at + run.first);
+        } else {
+            for (const Run& row : rows)
+                table_.pack(link.a + row.offset + run.offset, run.stride, row.stride, run.count, row.count,
+                            packed + run.first * pack_k + row.first, pack_k);
+        }
+    }
+    if (!direct) {
+        segments_.push_back({packed, nullptr, piece.end - piece.begin, 1, pack_k, 0});
+        segment_at_.push_back(piece.at);
+    }
+}
+
+template <class R>
+void PackedProduct<R>::fetch_strip(const DepthBlock& block, const Strip& strip) {
+    next_rows_.clear();
+    if (block.piece_count == 0) return;
+    const Piece& piece = pieces_[block.first_piece];
+    const RealLink<R>& link = *piece.link;
+    if (!is_plain(*link.a_m) || inner_stride(*link.a_k) != 1) return;
+    const Run& run = piece_runs_[piece.first_run];
+    const std::int64_t size = sizeof(R), stride = plain_stride(*link.a_m);
+    next_rows_.set(link.a + strip.first * stride + run.offset, run.count * size, stride * size, strip.rows);
+}
+
+template <class R>
+void PackedProduct<R>::fetch_columns(const RealLink<R>& link, std::int64_t begin, std::int64_t end,
+                                     std::int64_t n_begin, std::int64_t n) {
+    const std::int64_t unit = complex_ ? 2 : 1, size = sizeof(R);
+    next_columns_.clear();
+    if (!is_plain(*link.b_k) || !is_unit(*link.b_n)) return;
+    const std::int64_t stride = plain_stride(*link.b_k) * unit;
+    next_columns_.set(link.b + begin / unit * stride + n_begin, n * size, stride * size, (end - begin) / unit);
+}
+
+// All strips of rows against all panels, for one block of k.
+template <class R>
+void PackedProduct<R>::sweep(const DepthBlock& block, bool overwrite) {
+    const std::int64_t lines = std::max<std::int64_t>(block.k / 8, 1);
+    MicroCall<R> call{};
+    call.overwrite = overwrite;
+    for (std::size_t t = 0; t < strips_.size(); ++t) {
+        const Strip& strip = strips_[t];
+        segments_.clear();
+        segment_at_.clear();
+        for (std::int64_t i = 0; i < block.piece_count; ++i) place_rows(pieces_[block.first_piece + i], strip);
+        if (t + 1 < strips_.size()) fetch_strip(block, strips_[t + 1]);
+        call.segments = segments_.data();
+        call.segment_count = static_cast<std::int64_t>(segments_.size());
+        call.c_row = strip.c_row;
+        for (std::size_t v = 0; v < panels_.size(); ++v) {
+            const Panel& panel = panels_[v];
+            for (std::size_t s = 0; s < segments_.size(); ++s) {
+                segments_[s].b = panel.packed + segment_at_[s] * panel.width;
+                segments_[s].b_k = panel.width;
+            }
+            call.c = strip.c + panel.first;
+            call.c_next = v + 1 < panels_.size()   ? strip.c + panels_[v + 1].first
+                          : t + 1 < strips_.size() ? strips_[t + 1].c
+                                                   : nullptr;
+            const char* wanted[2] = {next_rows_.next(lines), next_columns_.next(lines)};
+            for (int w = 0; w < 2; ++w) {
+                call.fetch[w] = wanted[w] ? wanted[w] : reinterpret_cast<const char*>(panel.packed);
+                call.fetch_step[w] = wanted[w] ? 64 : 0;
+            }
+            const std::int64_t vectors = panel.width / table_.lanes;
+            call.last_lanes = static_cast<int>(panel.cols - (vectors - 1) * table_.lanes);
+            table_.micro[0][vectors - 1][strip.rows - 1](call);
+        }
+    }
+}
+
+// C's block between its place and the contiguous copy.
+template <class R>
+void PackedProduct<R>::copy_block(const RealChain<R>& chain, std::int64_t m_begin, std::int64_t m, std::int64_t n_begin,
+                                  std::int64_t n, std::int64_t width, bool store) {
+    std::vector<Run>& rows = scratch_.runs[2];
+    std::vector<Run>& cols = scratch_.runs[3];
+    find_runs(*chain.c_m, m_begin, m_begin + m, rows);
+    find_runs(*chain.c_n, n_begin, n_begin + n, cols);
+    R* block = reinterpret_cast<R*>(scratch_.block());
+    for (const Run& row : rows) {
+        for (const Run& col : cols) {
+            R* c = chain.c + row.offset + col.offset;
+            R* copy = block + row.first * width + col.first;
+            if (!store)
+                table_.pack(c, row.stride, col.stride, row.count, col.count, copy, width);
+            else if (col.stride == 1)
+                table_.pack(copy, width, 1, row.count, col.count, c, row.stride);
+            else if (row.stride == 1)
+                table_.pack(copy, 1, width, col.count, row.count, c, col.stride);
+            else
+                for (std::int64_t i = 0; i < row.count; ++i)
+                    for (std::int64_t j = 0; j < col.count; ++j)
+                        c[i * row.stride + j * col.stride] = copy[i * width + j];
+        }
+    }
+}
+
+template <class R>
+void PackedProduct<R>::multiply(const RealChain<R>& chain, const RealChain<R>* next) {
+    constexpr std::int64_t size = sizeof(R);
+    cut_depth(chain);
+    std::int64_t depth = 1;
+    for (const DepthBlock& block : blocks_) depth = std::max(depth, block.k);
+    const bool in_place =
+        is_unit(*chain.c_n) && (is_plain(*chain.c_m) || chain.c_m->axis[chain.c_m->count - 1].extent >= kShortRun);
+
+    // Columns per block: whole vectors, within the packed panels and, if C is copied, within its block.
+    const std::int64_t block_rows = std::min(chain.m, in_place ? kSweepRows : kBlockRows);
+    std::int64_t most = kPanelBytes / size / depth;
+    if (!in_place) most = std::min(most, kBlockBytes / size / block_rows);
+    const std::int64_t grain = std::max(table_.lanes, 2);
+    most = std::max(most / grain, std::int64_t{1});
+    const std::int64_t vectors = ceil_div(chain.n, grain);
+    const EvenSplit n_split(vectors, ceil_div(vectors, most));
+    const EvenSplit m_split(chain.m, ceil_div(chain.m, block_rows));
+
+    for (std::int64_t jb = 0; jb < n_split.parts; ++jb) {
+        const std::int64_t n_begin = n_split.begin(jb) * grain;
+        const std::int64_t n = std::min(n_split.size(jb) * grain, chain.n - n_begin);
+        const std::int64_t width = ceil_div(n, table_.lanes) * table_.lanes;
+        cut_columns(n, depth);
+        for (std::int64_t ib = 0; ib < m_split.parts; ++ib) {
+            const std::int64_t m_begin = m_split.begin(ib), m = m_split.size(ib);
+            if (in_place) {
+                cut_rows(*chain.c_m, chain.c + n_begin, m_begin, m_begin + m);
+            } else {
+                R* block = reinterpret_cast<R*>(scratch_.block());
+                Axes rows;
+                rows.push_back({m, width});
+                cut_rows(rows, block, 0, m);
+                for (Strip& strip : strips_) strip.first += m_begin;
+                if (!chain.overwrite) copy_block(chain, m_begin, m, n_begin, n, width, false);
+            }
+            for (std::size_t kb = 0; kb < blocks_.size(); ++kb) {
+                const DepthBlock& block = blocks_[kb];
+                pack_columns(block, n_begin, n);
+                if (kb + 1 < blocks_.size()) {
+                    const Piece& piece = pieces_[blocks_[kb + 1].first_piece];
+                    fetch_columns(*piece.link, piece.begin, piece.end, n_begin, n);
+                } else if (next && !next->links.empty() && jb + 1 == n_split.parts && ib + 1 == m_split.parts) {
+                    const RealLink<R>& link = next->links[0];
+                    fetch_columns(link, 0, std::min(link.k, depth), 0, std::min(n, next->n));
+                } else {
+                    next_columns_.clear();
+                }
+                sweep(block, chain.overwrite && kb == 0);
+            }
+            if (blocks_.empty()) sweep({0, 0, 0}, chain.overwrite);
+            if (!in_place) copy_block(chain, m_begin, m, n_begin, n, width, true);
+        }
+    }
+}
+
+template class PackedProduct<float>;
+template class PackedProduct<double>;
+
+}  // namespace tessera::kernels::cpu

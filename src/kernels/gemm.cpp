@@ -1,0 +1,97 @@
+#include "kernels/gemm.hpp"
+
+#include <sys/mman.h>
+
+#include <complex>
+#include <cstdlib>
+#include <new>
+
+#include "base/check.hpp"
+#include "kernels/cpu/gemm_driver.hpp"
+
+namespace tessera::kernels {
+
+struct GemmWorkspace::Impl : cpu::Scratch {};
+
+GemmWorkspace::GemmWorkspace() : impl_(std::make_unique<Impl>()) {}
+GemmWorkspace::~GemmWorkspace() = default;
+GemmWorkspace::GemmWorkspace(GemmWorkspace&&) noexcept = default;
+GemmWorkspace& GemmWorkspace::operator=(GemmWorkspace&&) noexcept = default;
+
+namespace {
+
+// Whole huge pages: the panels are swept all the time, and small pages would miss the translation cache.
+constexpr std::int64_t kHugePage = std::int64_t{2} << 20;
+constexpr std::int64_t kScratchBytes = (cpu::Scratch::kBytes + kHugePage - 1) / kHugePage * kHugePage;
+constexpr std::int64_t kTableBytes = std::int64_t{1} << 20;  // lists of runs and segments, generously
+
+}  // namespace
+
+std::int64_t gemm_workspace_bytes() { return kScratchBytes + kTableBytes; }
+
+namespace cpu {
+
+Scratch::Scratch() {
+    memory.reset(static_cast<char*>(std::aligned_alloc(kHugePage, kScratchBytes)));
+    if (!memory) throw MachineError(fmt::format("no memory for {} bytes of tile product workspace", kScratchBytes));
+    (void)madvise(memory.get(), kScratchBytes, MADV_HUGEPAGE);  // a wish: without it things are only slower
+}
+
+void Scratch::Free::operator()(char* p) const { std::free(p); }
+
+namespace {
+
+template <class R>
+const KernelTable<R>& table_of(Isa isa) {
+    switch (isa) {
+        case Isa::avx512:
+            return avx512_table(R(0));
+        case Isa::avx2:
+            return avx2_table(R(0));
+        case Isa::scalar:
+            break;
+    }
+    return scalar_table(R(0));
+}
+
+}  // namespace
+
+template <Scalar T>
+void multiply_chains(Isa isa, std::span<const Chain<T>> chains, GemmFlags flags, GemmWorkspace& workspace) {
+    using R = RealOf<T>;
+    if (chains.empty()) return;
+    const KernelTable<R>& table = table_of<R>(isa);
+    PackedProduct<R> packed(table, workspace.impl(), is_complex<T>, flags);
+    std::vector<Segment<R>> segments;
+    RealView<T> view;
+    RealChain<R> now, next;  // the next one is known while this one runs, to fetch its tiles
+    view.assign(chains[0], now);
+    for (std::size_t i = 0; i < chains.size(); ++i) {
+        const bool more = i + 1 < chains.size();
+        if (more) view.assign(chains[i + 1], next);
+        if (now.m > 0 && now.n > 0 && (now.overwrite || !now.links.empty())) {
+            const RealChain<R>* after = more ? &next : nullptr;
+            if (is_complex<T> || !multiply_direct(table, now, after, segments)) packed.multiply(now, after);
+        }
+        std::swap(now, next);
+    }
+}
+
+template void multiply_chains(Isa, std::span<const Chain<float>>, GemmFlags, GemmWorkspace&);
+template void multiply_chains(Isa, std::span<const Chain<double>>, GemmFlags, GemmWorkspace&);
+template void multiply_chains(Isa, std::span<const Chain<std::complex<float>>>, GemmFlags, GemmWorkspace&);
+template void multiply_chains(Isa, std::span<const Chain<std::complex<double>>>, GemmFlags, GemmWorkspace&);
+
+}  // namespace cpu
+
+template <Scalar T>
+void multiply_chains(std::span<const Chain<T>> chains, GemmFlags flags, GemmWorkspace& workspace) {
+    cpu::multiply_chains(detected_isa(), chains, flags, workspace);
+}
+
+template void multiply_chains(std::span<const Chain<float>>, GemmFlags, GemmWorkspace&);
+template void multiply_chains(std::span<const Chain<double>>, GemmFlags, GemmWorkspace&);
+template void multiply_chains(std::span<const Chain<std::complex<float>>>, GemmFlags, GemmWorkspace&);
+template void multiply_chains(std::span<const Chain<std::complex<double>>>, GemmFlags, GemmWorkspace&);
+
+}  // namespace tessera::kernels
