@@ -1,5 +1,5 @@
 # Tessera: `make demo` and `make test` are all a new user needs.
-.PHONY: build demo test test-all packages bench-packages format install clean help
+.PHONY: build demo test test-all packages bench-packages format bundle install clean help
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
@@ -24,6 +24,9 @@ bench-packages: ## what the peers in `tessera bench ... --peers` need
 
 format: ## clang-format every source file
 	@scripts/format.sh
+
+bundle: build ## build/tessera-bundle.tar.xz: programs, GPU tests and benches with their libraries
+	@scripts/bundle.sh build
 
 install: build ## install into PREFIX (default /usr/local)
 	@cmake --install build --prefix $(PREFIX)
