@@ -1,5 +1,5 @@
 # Tessera: `make demo` and `make test` are all a new user needs.
-.PHONY: build demo test test-all packages bench-packages format bundle install clean help
+.PHONY: build demo test test-all test-asan packages bench-packages format bundle install clean help
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
@@ -15,6 +15,11 @@ test: build ## all tests, through CTest
 
 test-all: build ## the slow tests as well
 	@TESSERA_SLOW=1 scripts/test.sh
+
+test-asan: packages ## the unit tests under AddressSanitizer and UBSan
+	@cmake --preset asan --log-level=WARNING
+	@cmake --build build-asan --parallel $(JOBS)
+	@ctest --test-dir build-asan -L unit --output-on-failure --timeout 1200
 
 packages:
 	@scripts/install-packages.sh build test

@@ -298,8 +298,8 @@ void bench_triples(const TriplesOptions& options, nlohmann::json& report) {
             if (weights == TripleWeights::closed_shell && (size.a != size.b || size.b != size.c)) return;
             const EnergyEpilogue epilogue = p.epilogue(weights);
             double energy = 0;
-            const double seconds =
-                best_seconds(options.repeats, [&] { energy = fused_energy(p.extents, terms, epilogue, fused_options); });
+            const double seconds = best_seconds(
+                options.repeats, [&] { energy = fused_energy(p.extents, terms, epilogue, fused_options); });
             fused_contract(p.extents, terms, output, fused_options);
             const double want = stored_energy(p, t3.get(), epilogue, threads);
             record(variant, seconds, flops, std::abs(energy - want) / std::abs(want));

@@ -22,7 +22,9 @@ void add_common(CLI::App& command, CommonOptions& options) {
 void add_contraction(CLI::App& command, ContractionOptions& o) {
     command.add_option("--alpha", o.alpha, "scale the product")->capture_default_str();
     command.add_option("--beta", o.beta, "add this much of the C that is there")->capture_default_str();
-    command.add_option("--filter", o.filter, "drop result tiles whose norm is below this, skip products that cannot matter")
+    command
+        .add_option("--filter", o.filter,
+                    "drop result tiles whose norm is below this, skip products that cannot matter")
         ->capture_default_str();
     command.add_option("--devices", o.devices, "GPUs to use: none, 0, 0,0 or all")->capture_default_str();
     command.add_option("--memory", o.memory, "hard budget for tiles, as in 16GiB (default: no limit)");
@@ -40,7 +42,8 @@ ContractOptions library_options(const ContractionOptions& o, const CommonOptions
     require(std::isfinite(o.filter) && o.filter >= 0, "--filter {} is not a finite number >= 0", o.filter);
     require(o.grid == "1x1", "--grid {}: there is one rank here, so the grid is 1x1", o.grid);
     if (o.devices != "none")
-        throw BackendUnavailable(fmt::format("--devices {}: this build runs contractions on the CPU; use --devices none", o.devices));
+        throw BackendUnavailable(
+            fmt::format("--devices {}: this build runs contractions on the CPU; use --devices none", o.devices));
     ContractOptions out;
     out.alpha = o.alpha;
     out.beta = o.beta;

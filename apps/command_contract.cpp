@@ -31,7 +31,8 @@ AnyTensor read(const std::string& path, const Options& o) {
         [&](const auto& array) -> AnyTensor {
             using T = typename std::decay_t<decltype(array.data)>::value_type;
             std::vector<Tiling> tilings;
-            for (auto e : array.extents) tilings.push_back(Tiling::uniform(e, o.tile > 0 ? o.tile : std::max<std::int64_t>(1, e)));
+            for (auto e : array.extents)
+                tilings.push_back(Tiling::uniform(e, o.tile > 0 ? o.tile : std::max<std::int64_t>(1, e)));
             return Tensor<T>::from_dense(TileGrid(std::move(tilings)), array.data);
         },
         read_npy(path));
@@ -49,12 +50,14 @@ void write(const std::string& path, const AnyTensor& tensor) {
 }
 
 std::string scalar_name(const AnyTensor& t) {
-    return std::string(std::visit([](const auto& x) { return name(ScalarTraits<typename std::decay_t<decltype(x.tile(0))>::value_type>::kind); }, t));
+    return std::string(std::visit(
+        [](const auto& x) { return name(ScalarTraits<typename std::decay_t<decltype(x.tile(0))>::value_type>::kind); },
+        t));
 }
 
 template <Scalar T>
-ContractionSummary work(const Options& o, const ContractOptions& given, const Tensor<T>& a, const Tensor<T>* b, std::optional<Tensor<T>> old,
-                        AnyTensor& out) {
+ContractionSummary work(const Options& o, const ContractOptions& given, const Tensor<T>& a, const Tensor<T>* b,
+                        std::optional<Tensor<T>> old, AnyTensor& out) {
     ContractionSummary s;
     s.spec = ContractionSpec(o.spec).text();
     auto options = given;
@@ -91,7 +94,8 @@ ContractionSummary work(const Options& o, const ContractOptions& given, const Te
     s.metadata_bytes = a.metadata_bytes() + (b ? b->metadata_bytes() : 0) + result.tensor.metadata_bytes();
     s.checksum = checksum(result.tensor);
     const ContractionSpec spec(o.spec);
-    if (b && o.contraction.beta == 0 && o.contraction.filter == 0 && !spec.needs_reduction(0) && !spec.needs_reduction(1)) {
+    if (b && o.contraction.beta == 0 && o.contraction.filter == 0 && !spec.needs_reduction(0) &&
+        !spec.needs_reduction(1)) {
         VerifyOptions v;
         v.tiles = o.contraction.check;
         v.alpha = options.alpha;
@@ -101,8 +105,9 @@ ContractionSummary work(const Options& o, const ContractOptions& given, const Te
         s.checked = verify_sample<T>(o.spec, a, *b, result.tensor, v);
         const double allowed = std::is_same_v<RealOf<T>, float> ? 1e-3 : 1e-10;
         if (s.checked.max_relative_error > allowed)
-            throw CheckFailed(fmt::format("{}: a sampled element is off by {:.2e} relative to the slow sum; nothing was written", s.spec,
-                                          s.checked.max_relative_error));
+            throw CheckFailed(
+                fmt::format("{}: a sampled element is off by {:.2e} relative to the slow sum; nothing was written",
+                            s.spec, s.checked.max_relative_error));
     }
     out = std::move(result.tensor);
     return s;
@@ -112,16 +117,23 @@ void run(const Options& o) {
     const ContractionSpec spec(o.spec);
     const auto options = library_options(o.contraction, o.common);
     require(o.tile >= 0, "--tile {} is negative", o.tile);
-    require(spec.operand_count() == 1 || !o.b.empty(), "spec '{}' has two operands: give the second one with --b", spec.text());
-    require(spec.operand_count() == 2 || o.b.empty(), "spec '{}' has one operand, but --b {} is given", spec.text(), o.b);
-    require(!o.out.empty() || o.contraction.beta == 0, "--beta {} adds to the tensor in --out, which is not given", o.contraction.beta);
+    require(spec.operand_count() == 1 || !o.b.empty(), "spec '{}' has two operands: give the second one with --b",
+            spec.text());
+    require(spec.operand_count() == 2 || o.b.empty(), "spec '{}' has one operand, but --b {} is given", spec.text(),
+            o.b);
+    require(!o.out.empty() || o.contraction.beta == 0, "--beta {} adds to the tensor in --out, which is not given",
+            o.contraction.beta);
     if (!o.out.empty()) require_writable(o.out);
     const AnyTensor a = read(o.a, o);
     std::optional<AnyTensor> b, old;
     if (!o.b.empty()) b = read(o.b, o);
     if (o.contraction.beta != 0) old = read(o.out, o);
-    if (b) require(a.index() == b->index(), "A ({}) holds {}, B ({}) holds {}: they must be the same", o.a, scalar_name(a), o.b, scalar_name(*b));
-    if (old) require(a.index() == old->index(), "A ({}) holds {}, C ({}) holds {}: they must be the same", o.a, scalar_name(a), o.out, scalar_name(*old));
+    if (b)
+        require(a.index() == b->index(), "A ({}) holds {}, B ({}) holds {}: they must be the same", o.a, scalar_name(a),
+                o.b, scalar_name(*b));
+    if (old)
+        require(a.index() == old->index(), "A ({}) holds {}, C ({}) holds {}: they must be the same", o.a,
+                scalar_name(a), o.out, scalar_name(*old));
 
     AnyTensor result;
     const auto summary = std::visit(
@@ -133,7 +145,8 @@ void run(const Options& o) {
         },
         a);
     if (!o.out.empty()) write(o.out, result);
-    if (o.common.json) print_json(to_json(summary));
+    if (o.common.json)
+        print_json(to_json(summary));
     else if (!o.common.quiet) {
         fmt::print("{}", to_text(summary));
         if (!o.out.empty()) fmt::print("written     {}\n", o.out);
@@ -148,7 +161,8 @@ Action add_contract(CLI::App& app) {
     command->add_option("spec", o->spec, "einsum with the result written out, as in 'pcd,cdab->pab'")->required();
     command->add_option("--a", o->a, "first operand (.h5, or dense .npy)")->required();
     command->add_option("--b", o->b, "second operand");
-    command->add_option("--out", o->out, "where the result goes (.h5 or .npy); with --beta, C is read from there first");
+    command->add_option("--out", o->out,
+                        "where the result goes (.h5 or .npy); with --beta, C is read from there first");
     command->add_option("--tile", o->tile, "tile size for .npy operands (default: one tile)");
     command->add_flag("--conjugate-a", o->conjugate_a, "use the complex conjugate of A");
     command->add_flag("--conjugate-b", o->conjugate_b, "use the complex conjugate of B");

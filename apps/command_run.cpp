@@ -31,8 +31,8 @@ void run(const Options& o) {
         if (!problem.b_on_demand) stored += tile_storage_bytes(problem.b, 8);
         if (problem.c) stored += tile_storage_bytes(*problem.c, 8);
         if (stored > options.memory)
-            throw BudgetError(fmt::format("--memory {}: operands and result of {} alone take {} ({} bytes)", o.contraction.memory,
-                                          problem.name, format_bytes(stored), stored),
+            throw BudgetError(fmt::format("--memory {}: operands and result of {} alone take {} ({} bytes)",
+                                          o.contraction.memory, problem.name, format_bytes(stored), stored),
                               options.memory, stored);
     }
     const double gemm_before = measure_gemm_gflops(o.common.threads);
@@ -44,7 +44,10 @@ void run(const Options& o) {
     if (problem.c) options.result_shape = &*problem.c;
     std::optional<Tensor<double>> old;
     if (o.contraction.beta != 0)
-        old = Tensor<double>::random(problem.c ? *problem.c : Shape::dense(ContractionSpec(problem.spec).result_grid(problem.a.grid(), problem.b.grid())), 7);
+        old = Tensor<double>::random(
+            problem.c ? *problem.c
+                      : Shape::dense(ContractionSpec(problem.spec).result_grid(problem.a.grid(), problem.b.grid())),
+            7);
 
     Contraction<double> result;
     ContractionSummary s;
@@ -74,7 +77,8 @@ void run(const Options& o) {
     s.density_a = problem.a.density();
     s.density_b = problem.b.density();
     s.density_c = result.tensor.shape().density();
-    s.metadata_bytes = a.metadata_bytes() + (stored_b ? stored_b->metadata_bytes() : problem.b.metadata_bytes()) + result.tensor.metadata_bytes();
+    s.metadata_bytes = a.metadata_bytes() + (stored_b ? stored_b->metadata_bytes() : problem.b.metadata_bytes()) +
+                       result.tensor.metadata_bytes();
     s.checksum = checksum(result.tensor);
     const bool checkable = o.contraction.beta == 0 && o.contraction.filter == 0;
     if (checkable) {
@@ -84,10 +88,13 @@ void run(const Options& o) {
         v.threads = o.common.threads;
         s.checked = verify_sample<double>(problem.spec, a, b, result.tensor, v);
     }
-    if (o.common.json) print_json(to_json(s));
-    else if (!o.common.quiet) fmt::print("{}", to_text(s));
+    if (o.common.json)
+        print_json(to_json(s));
+    else if (!o.common.quiet)
+        fmt::print("{}", to_text(s));
     if (s.checked.max_relative_error > 1e-12)
-        throw CheckFailed(fmt::format("{}: a sampled element is off by {:.2e} relative to the slow sum", problem.name, s.checked.max_relative_error));
+        throw CheckFailed(fmt::format("{}: a sampled element is off by {:.2e} relative to the slow sum", problem.name,
+                                      s.checked.max_relative_error));
 }
 
 }  // namespace
@@ -95,14 +102,16 @@ void run(const Options& o) {
 Action add_run(CLI::App& app) {
     auto o = std::make_shared<Options>();
     auto* command = app.add_subcommand("run", "make a named problem, contract it, check sampled tiles");
-    command->add_option("problem", o->problem,
-                        "dense:M,N,K,t | blocks:nb,bs,occ[,seed] | synthetic:M,N,K,density[,lo,hi[,seed]] |\n"
-                        "alkane:n:v1|v2|v3[:min]")
+    command
+        ->add_option("problem", o->problem,
+                     "dense:M,N,K,t | blocks:nb,bs,occ[,seed] | synthetic:M,N,K,density[,lo,hi[,seed]] |\n"
+                     "alkane:n:v1|v2|v3[:min]")
         ->required();
     add_contraction(*command, o->contraction);
     add_common(*command, o->common);
-    command->footer("With --beta, C starts as random tiles. Sampled tiles are checked where neither --beta nor --filter is given.\n"
-                    "Example: tessera run alkane:12:v3:min --explain");
+    command->footer(
+        "With --beta, C starts as random tiles. Sampled tiles are checked where neither --beta nor --filter is given.\n"
+        "Example: tessera run alkane:12:v3:min --explain");
     return [o] { run(*o); };
 }
 

@@ -3,15 +3,36 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <new>
 
 #include "command.hpp"
+#include "probe/rates.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/io/hdf5.hpp"
 
+namespace {
+
+/// The GEMM rate that results are held against must be the one this processor can reach: start over with the right
+/// kernels of OpenBLAS where it chose wrongly. They cannot be changed once it is loaded.
+void choose_blas_kernels(char** argv) {
+    const char* core = tessera::better_blas_core();
+    if (!core || setenv("OPENBLAS_CORETYPE", core, 0) != 0 || std::strcmp(std::getenv("OPENBLAS_CORETYPE"), core) != 0)
+        return;
+    if (std::getenv("TESSERA_RESTARTED")) return;
+    setenv("TESSERA_RESTARTED", "1", 1);
+    execv("/proc/self/exe", argv);  // returns only where it failed; then the rate is the lower one
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
     using namespace tessera;
+    choose_blas_kernels(argv);
     hdf5_without_exit_handler();
     CLI::App app("Tessera contracts block-sparse tensors.\n", "tessera");
     app.set_version_flag("--version", TESSERA_VERSION);

@@ -58,12 +58,14 @@ Verification verify_sample(std::string_view text, const std::type_identity_t<Con
 
     std::vector<ShapeEntry> sample;
     for (int i = 0; i < options.tiles; ++i) {
-        const auto slot = static_cast<std::int64_t>(mix64(static_cast<std::uint64_t>(i)) % static_cast<std::uint64_t>(c.tile_count()));
+        const auto slot = static_cast<std::int64_t>(mix64(static_cast<std::uint64_t>(i)) %
+                                                    static_cast<std::uint64_t>(c.tile_count()));
         sample.push_back({c.shape().tile(slot), 1.0});
     }
     const auto by_tile = [](const ShapeEntry& x, const ShapeEntry& y) { return x.tile < y.tile; };
     std::sort(sample.begin(), sample.end(), by_tile);
-    sample.erase(std::unique(sample.begin(), sample.end(), [](auto& x, auto& y) { return x.tile == y.tile; }), sample.end());
+    sample.erase(std::unique(sample.begin(), sample.end(), [](auto& x, auto& y) { return x.tile == y.tile; }),
+                 sample.end());
     const Shape wanted(c.grid(), std::move(sample));
     const auto products = product_shape(spec, a.shape(), b.shape(), {0, 1, &wanted});
 
@@ -77,7 +79,8 @@ Verification verify_sample(std::string_view text, const std::type_identity_t<Con
         const auto extents_c = c.grid().tile_extents(products.c.tile(s));
         const auto rows_c = offsets_of(m, spec.c(), extents_c), cols_c = offsets_of(n, spec.c(), extents_c);
         const double work = std::max(1.0, products.tile_flops[s] / static_cast<double>(rows_c.size()));
-        const auto want = static_cast<std::size_t>(std::clamp(per_tile / work, 1.0, static_cast<double>(rows_c.size())));
+        const auto want =
+            static_cast<std::size_t>(std::clamp(per_tile / work, 1.0, static_cast<double>(rows_c.size())));
         std::vector<std::size_t> rows(want);  // spread evenly, the first and last among them
         for (std::size_t r = 0; r < want; ++r) rows[r] = want == 1 ? 0 : r * (rows_c.size() - 1) / (want - 1);
 
@@ -85,18 +88,22 @@ Verification verify_sample(std::string_view text, const std::type_identity_t<Con
         for (auto p = products.first[s]; p < products.first[s + 1]; ++p) {
             const auto [sa, sb] = products.products[p];
             const auto ta = tile_of<T>(a, sa), tb = tile_of<T>(b, sb);
-            const auto ea = a.shape().grid().tile_extents(a.shape().tile(sa)), eb = b.shape().grid().tile_extents(b.shape().tile(sb));
+            const auto ea = a.shape().grid().tile_extents(a.shape().tile(sa)),
+                       eb = b.shape().grid().tile_extents(b.shape().tile(sb));
             const auto rows_a = offsets_of(m, spec.a(), ea), ka = offsets_of(k, spec.a(), ea);
-            const auto batch_b = offsets_of(batch, spec.b(), eb), cols_b = offsets_of(n, spec.b(), eb), kb = offsets_of(k, spec.b(), eb);
+            const auto batch_b = offsets_of(batch, spec.b(), eb), cols_b = offsets_of(n, spec.b(), eb),
+                       kb = offsets_of(k, spec.b(), eb);
             const std::size_t per_batch = rows_a.size() / batch_b.size();
             parallel_for(static_cast<std::int64_t>(want), options.threads, 1, [&](std::int64_t r) {
                 const auto row = rows[r];
                 const auto base_b = batch_b[row / per_batch];
                 Sum<T>* to = sums.data() + static_cast<std::size_t>(r) * cols_c.size();
                 for (std::size_t q = 0; q < ka.size(); ++q) {
-                    const Sum<T> x = conjugate_if(ta[static_cast<std::size_t>(rows_a[row] + ka[q])], options.conjugate_a);
+                    const Sum<T> x =
+                        conjugate_if(ta[static_cast<std::size_t>(rows_a[row] + ka[q])], options.conjugate_a);
                     for (std::size_t j = 0; j < cols_b.size(); ++j)
-                        to[j] += x * Sum<T>(conjugate_if(tb[static_cast<std::size_t>(base_b + cols_b[j] + kb[q])], options.conjugate_b));
+                        to[j] += x * Sum<T>(conjugate_if(tb[static_cast<std::size_t>(base_b + cols_b[j] + kb[q])],
+                                                         options.conjugate_b));
                 }
             });
         }
@@ -105,23 +112,26 @@ Verification verify_sample(std::string_view text, const std::type_identity_t<Con
         for (std::size_t r = 0; r < want; ++r)
             for (std::size_t j = 0; j < cols_c.size(); ++j) {
                 Sum<T> alpha;
-                if constexpr (is_complex<T>) alpha = options.alpha;
-                else alpha = options.alpha.real();
+                if constexpr (is_complex<T>)
+                    alpha = options.alpha;
+                else
+                    alpha = options.alpha.real();
                 const Sum<T> expected = alpha * sums[r * cols_c.size() + j];
                 const Sum<T> got = tile[static_cast<std::size_t>(rows_c[rows[r]] + cols_c[j])];
                 largest = std::max(largest, std::abs(expected));
                 error = std::max(error, std::abs(got - expected));
             }
-        if (error > 0) out.max_relative_error = std::max(out.max_relative_error, largest > 0 ? error / largest : HUGE_VAL);
+        if (error > 0)
+            out.max_relative_error = std::max(out.max_relative_error, largest > 0 ? error / largest : HUGE_VAL);
         ++out.tiles;
         out.elements += static_cast<std::int64_t>(want * cols_c.size());
     }
     return out;
 }
 
-#define TESSERA_INSTANTIATE(T)                                                                                  \
-    template Verification verify_sample<T>(std::string_view, const std::type_identity_t<ContractOperand<T>>&,   \
-                                           const std::type_identity_t<ContractOperand<T>>&, const Tensor<T>&,   \
+#define TESSERA_INSTANTIATE(T)                                                                                \
+    template Verification verify_sample<T>(std::string_view, const std::type_identity_t<ContractOperand<T>>&, \
+                                           const std::type_identity_t<ContractOperand<T>>&, const Tensor<T>&, \
                                            const VerifyOptions&);
 TESSERA_INSTANTIATE(float)
 TESSERA_INSTANTIATE(double)

@@ -9,8 +9,8 @@
 namespace tessera {
 
 struct VerifyOptions {
-    int tiles = 8;          // sampled, the same ones for the same result
-    double flops = 2e9;     // at most about this much work; fewer rows of each tile where tiles are large
+    int tiles = 8;       // sampled, the same ones for the same result
+    double flops = 2e9;  // at most about this much work; fewer rows of each tile where tiles are large
     std::complex<double> alpha = 1.0;
     bool conjugate_a = false, conjugate_b = false;
     int threads = 0;

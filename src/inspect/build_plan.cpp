@@ -170,7 +170,9 @@ void OneRankPlanner::place() {
 
     const auto& bytes = streamed_ == Operand::a ? bytes_a : bytes_b;
     const std::int64_t fixed = n.bytes_a + n.bytes_b + n.bytes_c + request_.other_bytes + arena;
-    const std::int64_t largest = streams() && !bytes.empty() ? *std::max_element(bytes.begin(), bytes.end()) : 0;
+    std::int64_t largest = 0;  // of the streamed tiles that some product needs
+    if (streams())
+        for (const auto& p : plan_.products) largest = std::max(largest, bytes[tile_of(streamed_, p)]);
     const std::int64_t limit = request_.memory > 0 ? request_.memory : INT64_MAX;
     if (limit - largest < fixed)
         throw BudgetError(

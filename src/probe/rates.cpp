@@ -6,12 +6,14 @@
 #include <chrono>
 #include <cstring>
 #include <fstream>
+#include <string_view>
 #include <vector>
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
 
+#include "base/cpu.hpp"
 #include "base/parallel.hpp"
 #include "storage/buffer.hpp"
 
@@ -29,9 +31,7 @@ namespace tessera {
 
 namespace {
 
-double now() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 void stream_copy(std::byte* to, const std::byte* from, std::int64_t bytes) {
 #if defined(__SSE2__)
@@ -85,6 +85,17 @@ double measure_copy_gbs(int threads) {
         best = std::min(best, now() - t0);
     }
     return 2.0 * static_cast<double>(bytes) / best * 1e-9;
+}
+
+const char* better_blas_core() {
+    const std::string_view core = openblas_get_corename();
+    const auto is_one_of = [&](std::initializer_list<std::string_view> names) {
+        return std::find(names.begin(), names.end(), core) != names.end();
+    };
+    const bool wide = is_one_of({"SkylakeX", "Cooperlake", "Sapphirerapids"});
+    if (detected_isa() == Isa::avx512 && !wide) return "SkylakeX";
+    if (detected_isa() == Isa::avx2 && !wide && !is_one_of({"Haswell", "Zen"})) return "Haswell";
+    return nullptr;
 }
 
 std::string cpu_name() {

@@ -6,6 +6,7 @@
 
 #include "base/check.hpp"
 #include "base/hash.hpp"
+#include "base/hash_fill.hpp"
 #include "base/parallel.hpp"
 #include "kernels/tile_math.hpp"
 #include "tensor/tensor_impl.hpp"
@@ -190,15 +191,9 @@ Tensor<T> Tensor<T>::random(const Shape& shape, std::uint64_t seed, int threads)
     return generate(
         shape,
         [&](const TileInfo& info, std::span<T> tile) {
-            const auto slot = shape.find(info.tile);
-            // |re|, |im| < 1: the factor keeps the tile's norm at or below the shape's.
-            const double reals = static_cast<double>(tile.size()) * (is_complex<T> ? 2 : 1);
-            const double factor = shape.norm_of(*slot) / std::sqrt(std::max(1.0, reals));
-            const std::uint64_t state = combine(mix64(seed), static_cast<std::uint64_t>(info.tile.value));
-            auto* x = reinterpret_cast<RealOf<T>*>(tile.data());
-            const auto n = static_cast<std::uint64_t>(reals);
-            for (std::uint64_t i = 0; i < n; ++i)
-                x[i] = static_cast<RealOf<T>>(to_signed_unit(combine(state, i)) * factor);
+            const double norm = shape.norm_of(*shape.find(info.tile));
+            hash_fill<T>(combine(mix64(seed), static_cast<std::uint64_t>(info.tile.value)),
+                         hash_scale<T>(norm, static_cast<std::int64_t>(tile.size())), tile);
         },
         threads);
 }
