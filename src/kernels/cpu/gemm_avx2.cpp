@@ -33,7 +33,10 @@ struct Double4 : Prefetch256 {
     static Reg spread(const double* p) { return _mm256_broadcast_sd(p); }
     static Reg fma(Reg a, Reg b, Reg c) { return _mm256_fmadd_pd(a, b, c); }
     static void pack_across(const double* src, std::int64_t src_j, double* dst, std::int64_t dst_k) {
-        transpose4(src, src_j, dst, dst_k);
+        transpose4(src, src_j, dst, dst_k, 4, 4);
+    }
+    static void pack_corner(const double* src, std::int64_t src_j, double* dst, std::int64_t dst_k, int k, int n) {
+        transpose4(src, src_j, dst, dst_k, k, n);
     }
 };
 
@@ -53,7 +56,10 @@ struct Float8 : Prefetch256 {
     static Reg spread(const float* p) { return _mm256_broadcast_ss(p); }
     static Reg fma(Reg a, Reg b, Reg c) { return _mm256_fmadd_ps(a, b, c); }
     static void pack_across(const float* src, std::int64_t src_j, float* dst, std::int64_t dst_k) {
-        transpose8(src, src_j, dst, dst_k);
+        transpose8(src, src_j, dst, dst_k, 8, 8);
+    }
+    static void pack_corner(const float* src, std::int64_t src_j, float* dst, std::int64_t dst_k, int k, int n) {
+        transpose8(src, src_j, dst, dst_k, k, n);
     }
 };
 

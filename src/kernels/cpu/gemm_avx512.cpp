@@ -39,8 +39,20 @@ struct Double8 : Prefetch512 {
     static Reg fma(Reg a, Reg b, Reg c) { return _mm512_fmadd_pd(a, b, c); }
     // dst[p * dst_k + j] = src[j * src_j + p], p and j below 8.
     static void pack_across(const double* src, std::int64_t src_j, double* dst, std::int64_t dst_k) {
-        Reg r[8], t[8];
+        Reg r[8];
         for (int j = 0; j < 8; ++j) r[j] = load(src + j * src_j);
+        transpose(r);
+        for (int p = 0; p < 8; ++p) store(dst + p * dst_k, r[p]);
+    }
+    static void pack_corner(const double* src, std::int64_t src_j, double* dst, std::int64_t dst_k, int k, int n) {
+        Reg r[8];
+        for (int j = 0; j < 8; ++j) r[j] = j < n ? load_mask(src + j * src_j, mask(k)) : zero();
+        transpose(r);
+        for (int p = 0; p < 8; ++p)
+            if (p < k) store_mask(dst + p * dst_k, mask(n), r[p]);
+    }
+    static void transpose(Reg (&r)[8]) {
+        Reg t[8];
         for (int j = 0; j < 8; j += 2) {
             t[j] = _mm512_unpacklo_pd(r[j], r[j + 1]);      // columns 0 2 4 6 of rows j, j + 1
             t[j + 1] = _mm512_unpackhi_pd(r[j], r[j + 1]);  // columns 1 3 5 7
@@ -50,10 +62,10 @@ struct Double8 : Prefetch512 {
             const Reg x1 = _mm512_shuffle_f64x2(t[odd], t[2 + odd], 0xee);      // columns 4 6 of rows 0-3
             const Reg y0 = _mm512_shuffle_f64x2(t[4 + odd], t[6 + odd], 0x44);  // of rows 4-7
             const Reg y1 = _mm512_shuffle_f64x2(t[4 + odd], t[6 + odd], 0xee);
-            store(dst + (0 + odd) * dst_k, _mm512_shuffle_f64x2(x0, y0, 0x88));
-            store(dst + (2 + odd) * dst_k, _mm512_shuffle_f64x2(x0, y0, 0xdd));
-            store(dst + (4 + odd) * dst_k, _mm512_shuffle_f64x2(x1, y1, 0x88));
-            store(dst + (6 + odd) * dst_k, _mm512_shuffle_f64x2(x1, y1, 0xdd));
+            r[0 + odd] = _mm512_shuffle_f64x2(x0, y0, 0x88);
+            r[2 + odd] = _mm512_shuffle_f64x2(x0, y0, 0xdd);
+            r[4 + odd] = _mm512_shuffle_f64x2(x1, y1, 0x88);
+            r[6 + odd] = _mm512_shuffle_f64x2(x1, y1, 0xdd);
         }
     }
 };
@@ -72,7 +84,10 @@ struct Float16 : Prefetch512 {
     static Reg spread(const float* p) { return _mm512_set1_ps(*p); }
     static Reg fma(Reg a, Reg b, Reg c) { return _mm512_fmadd_ps(a, b, c); }
     static void pack_across(const float* src, std::int64_t src_j, float* dst, std::int64_t dst_k) {
-        transpose8(src, src_j, dst, dst_k);
+        transpose8(src, src_j, dst, dst_k, 8, 8);
+    }
+    static void pack_corner(const float* src, std::int64_t src_j, float* dst, std::int64_t dst_k, int k, int n) {
+        transpose8(src, src_j, dst, dst_k, k, n);
     }
 };
 

@@ -9,7 +9,8 @@ namespace tessera::kernels::cpu {
 namespace {
 
 constexpr std::int64_t kDirectBytes = 96 << 10;  // of B: beyond, packing pays
-constexpr std::int64_t kAheadBytes = 24 << 10;   // tiles up to this are fetched whole, one link ahead
+constexpr std::int64_t kAheadBytes = 24 << 10;   // tiles up to this are fetched whole
+constexpr std::int64_t kAheadSpan = 8 << 10;     // this far ahead, a few links when tiles are small
 
 template <class R>
 bool reads_in_place(const RealChain<R>& chain, std::int64_t max_rows) {
@@ -49,6 +50,9 @@ bool multiply_direct(const KernelTable<R>& table, const RealChain<R>& chain, con
 
     constexpr std::int64_t kGroup = 32;  // links of one pass
     Lookahead ahead[2 * kGroup];
+    const std::int64_t link_bytes =
+        chain.links.empty() ? 1 : (chain.m + chain.n) * chain.links[0].k * static_cast<std::int64_t>(sizeof(R));
+    const std::int64_t distance = std::clamp<std::int64_t>(kAheadSpan / link_bytes, 1, 4);
     const std::int64_t links = static_cast<std::int64_t>(chain.links.size());
     segments.resize(static_cast<std::size_t>(std::min(links, kGroup)));
     if (next) {
@@ -64,9 +68,11 @@ bool multiply_direct(const KernelTable<R>& table, const RealChain<R>& chain, con
     do {
         const std::int64_t count = std::min(links - first, kGroup);
         for (std::int64_t s = 0; s < count; ++s) {
-            const RealLink<R>* soon = first + s + 1 < links          ? &chain.links[first + s + 1]
-                                      : next && !next->links.empty() ? &next->links[0]
-                                                                     : nullptr;
+            const std::int64_t at = first + s + distance;
+            const RealLink<R>* soon = at < links ? &chain.links[at]
+                                      : next && at - links < static_cast<std::int64_t>(next->links.size())
+                                          ? &next->links[at - links]
+                                          : nullptr;
             ahead[2 * s] = soon ? lines_of(soon->a, *soon->a_m, *soon->a_k) : Lookahead{nullptr, 0};
             ahead[2 * s + 1] = soon ? lines_of(soon->b, *soon->b_k, *soon->b_n) : Lookahead{nullptr, 0};
         }

@@ -2,9 +2,12 @@
 // The tile product over one instruction set's kernels. Split in three: gemm_view (any tile seen as real matrices),
 // gemm_packed (blocked for the caches) and gemm_direct (small tiles, no packing).
 
+#include <array>
+#include <functional>
 #include <memory>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/cpu.hpp"
@@ -95,17 +98,18 @@ class Fetch {
 };
 
 inline constexpr std::int64_t kPanelBytes = std::int64_t{1} << 20;  // packed B: half of a 2 MiB second-level cache
-inline constexpr std::int64_t kBlockBytes = std::int64_t{1} << 20;  // C, when its layout needs a copy
 inline constexpr std::int64_t kDepthBytes = 384 * 8;                // of k in a block, for one row of A
 inline constexpr std::int64_t kStripBytes = kDepthBytes * kMaxStrip;
+inline constexpr std::int64_t kMaxColumns = 2048;                        // of a block
+inline constexpr std::int64_t kCopyBytes = kMaxColumns * kMaxStrip * 8;  // a strip of C whose layout needs a copy
 
 /// Memory of one thread that outlives a call.
 struct Scratch {
     Scratch();
     char* panel() { return memory.get(); }
-    char* block() { return panel() + kPanelBytes; }
-    char* strip() { return block() + kBlockBytes; }
-    static constexpr std::int64_t kBytes = kPanelBytes + kBlockBytes + kStripBytes;
+    char* copy() { return panel() + kPanelBytes; }
+    char* strip() { return copy() + kCopyBytes; }
+    static constexpr std::int64_t kBytes = kPanelBytes + kCopyBytes + kStripBytes;
 
     struct Free {
         void operator()(char* p) const;
@@ -114,15 +118,38 @@ struct Scratch {
     std::vector<Run> runs[4];
 };
 
-/// Sees chains of T as real chains; keeps the layouts it had to rewrite for complex T.
+/// The axes of one dimension of C, slowest in memory first: rows (and columns) may be visited in any order, and in this
+/// one C is walked along memory.
+struct AxisOrder {
+    int count = 0;
+    std::array<int, kMaxAxes> axis{};  // the old number of each
+    bool changed = false;
+    static AxisOrder of(const Axes& c);
+};
+/// `axes`, which walks the same positions as `c`, in the new order of c's axes, neighbours fused. False: an axis of
+/// it crosses c's axes unevenly, and it cannot be cut to follow them.
+bool reorder(const Axes& c, const AxisOrder& order, const Axes& axes, Axes& out);
+
+/// Sees chains of T as real chains; keeps the layouts it had to rewrite.
 template <Scalar T>
 class RealView {
   public:
     void assign(const Chain<T>& chain, RealChain<RealOf<T>>& out);
 
   private:
+    using Pair = std::pair<const MatrixLayout*, const MatrixLayout*>;
+    struct Hash {
+        std::size_t operator()(const Pair& p) const {
+            return std::hash<const void*>{}(p.first) * 31 + std::hash<const void*>{}(p.second);
+        }
+    };
+    enum class Role { a, b, c };
+
+    const MatrixLayout* ordered(Role role, const MatrixLayout* layout, const MatrixLayout* c);
     const MatrixLayout* real_columns(const MatrixLayout* layout);
-    std::unordered_map<const MatrixLayout*, std::unique_ptr<MatrixLayout>> rewritten_;
+
+    std::unordered_map<const MatrixLayout*, std::unique_ptr<MatrixLayout>> real_;
+    std::unordered_map<Pair, std::unique_ptr<MatrixLayout>, Hash> ordered_[3];  // null: cannot be
 };
 
 /// Small tiles: kernels read the tiles where they lie. False: not for this chain, nothing was done.
@@ -162,13 +189,12 @@ class PackedProduct {
     void cut_columns(std::int64_t n, std::int64_t depth);
     void cut_rows(const Axes& rows, R* c, std::int64_t begin, std::int64_t end);
     void pack_columns(const DepthBlock& block, std::int64_t n_begin, std::int64_t n);
-    void sweep(const DepthBlock& block, bool overwrite);
+    void sweep(const RealChain<R>& chain, const DepthBlock& block, bool overwrite, bool in_place);
     void place_rows(const Piece& piece, const Strip& strip);
     void fetch_strip(const DepthBlock& block, const Strip& strip);
     void fetch_columns(const RealLink<R>& link, std::int64_t begin, std::int64_t end, std::int64_t n_begin,
                        std::int64_t n);
-    void copy_block(const RealChain<R>& chain, std::int64_t m_begin, std::int64_t m, std::int64_t n_begin,
-                    std::int64_t n, std::int64_t width, bool store);
+    void copy_strip(const RealChain<R>& chain, const Strip& strip, bool store);
 
     const KernelTable<R>& table_;
     Scratch& scratch_;
@@ -176,6 +202,7 @@ class PackedProduct {
     const GemmFlags flags_;
     std::vector<Piece> pieces_;
     std::vector<Run> piece_runs_;  // of A along k, by piece
+    std::vector<Run> c_columns_;   // of the block, for a C that is copied
     std::vector<DepthBlock> blocks_;
     std::vector<Panel> panels_;
     std::vector<Strip> strips_;

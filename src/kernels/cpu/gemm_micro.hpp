@@ -3,7 +3,7 @@
 // an unnamed namespace, because each of them compiles it for another instruction set.
 //
 // V gives: Real, Reg, Mask, lanes; zero, load, load_mask, store, store_mask, spread, fma, mask, prefetch_*;
-// pack_across (src_k = 1: a transpose).
+// pack_across (across by across elements of a src with src_k = 1: a transpose) and pack_corner (fewer of them).
 
 #include <cstdint>
 
@@ -119,19 +119,21 @@ void pack(const typename V::Real* src, std::int64_t src_k, std::int64_t src_j, s
         }
         return;
     }
-    std::int64_t done = 0;  // columns
     if (src_k == 1) {
-        for (; done + V::across <= n; done += V::across) {
+        for (std::int64_t j = 0; j < n; j += V::across) {
+            const int cols = n - j < V::across ? static_cast<int>(n - j) : V::across;
             std::int64_t p = 0;
-            for (; p + V::across <= k; p += V::across)
-                V::pack_across(src + done * src_j + p, src_j, dst + p * dst_k + done, dst_k);
-            for (; p < k; ++p)
-                for (int j = 0; j < V::across; ++j) dst[p * dst_k + done + j] = src[(done + j) * src_j + p];
+            if (cols == V::across)
+                for (; p + V::across <= k; p += V::across)
+                    V::pack_across(src + j * src_j + p, src_j, dst + p * dst_k + j, dst_k);
+            for (; p < k; p += V::across)
+                V::pack_corner(src + j * src_j + p, src_j, dst + p * dst_k + j, dst_k,
+                               k - p < V::across ? static_cast<int>(k - p) : V::across, cols);
         }
+        return;
     }
-    if (done == n) return;
     for (std::int64_t p = 0; p < k; ++p)
-        for (std::int64_t j = done; j < n; ++j) dst[p * dst_k + j] = src[p * src_k + j * src_j];
+        for (std::int64_t j = 0; j < n; ++j) dst[p * dst_k + j] = src[p * src_k + j * src_j];
 }
 
 template <class V>

@@ -12,7 +12,6 @@ namespace tessera::kernels::cpu {
 namespace {
 
 constexpr std::int64_t kShortRun = 4;       // rows of C in shorter runs are not worth a kernel call each
-constexpr std::int64_t kBlockRows = 256;    // of C, when copied
 constexpr std::int64_t kSweepRows = 16384;  // swept with one packing of B; bounds the list of strips
 constexpr std::int64_t kPackGroup = 16;     // rows of B packed at a time, so that both sides stay near
 
@@ -70,7 +69,7 @@ void PackedProduct<R>::cut_columns(std::int64_t n, std::int64_t depth) {
     }
 }
 
-// Strips within the runs of C's rows; c is null for a C that was copied (its rows are then set by the caller).
+// Strips within the runs of C's rows.
 template <class R>
 void PackedProduct<R>::cut_rows(const Axes& rows, R* c, std::int64_t begin, std::int64_t end) {
     const std::int64_t tallest = table_.max_rows[kMaxVectors - 1];
@@ -177,7 +176,7 @@ void PackedProduct<R>::fetch_columns(const RealLink<R>& link, std::int64_t begin
 
 // All strips of rows against all panels, for one block of k.
 template <class R>
-void PackedProduct<R>::sweep(const DepthBlock& block, bool overwrite) {
+void PackedProduct<R>::sweep(const RealChain<R>& chain, const DepthBlock& block, bool overwrite, bool in_place) {
     const std::int64_t lines = std::max<std::int64_t>(block.k / 8, 1);
     MicroCall<R> call{};
     call.overwrite = overwrite;
@@ -190,6 +189,7 @@ void PackedProduct<R>::sweep(const DepthBlock& block, bool overwrite) {
         call.segments = segments_.data();
         call.segment_count = static_cast<std::int64_t>(segments_.size());
         call.c_row = strip.c_row;
+        if (!in_place && !overwrite) copy_strip(chain, strip, false);
         for (std::size_t v = 0; v < panels_.size(); ++v) {
             const Panel& panel = panels_[v];
             for (std::size_t s = 0; s < segments_.size(); ++s) {
@@ -209,22 +209,20 @@ void PackedProduct<R>::sweep(const DepthBlock& block, bool overwrite) {
             call.last_lanes = static_cast<int>(panel.cols - (vectors - 1) * table_.lanes);
             table_.micro[0][vectors - 1][strip.rows - 1](call);
         }
+        if (!in_place) copy_strip(chain, strip, true);
     }
 }
 
-// C's block between its place and the contiguous copy.
+// A strip of C between its place and the contiguous copy that the kernels work on.
 template <class R>
-void PackedProduct<R>::copy_block(const RealChain<R>& chain, std::int64_t m_begin, std::int64_t m, std::int64_t n_begin,
-                                  std::int64_t n, std::int64_t width, bool store) {
+void PackedProduct<R>::copy_strip(const RealChain<R>& chain, const Strip& strip, bool store) {
     std::vector<Run>& rows = scratch_.runs[2];
-    std::vector<Run>& cols = scratch_.runs[3];
-    find_runs(*chain.c_m, m_begin, m_begin + m, rows);
-    find_runs(*chain.c_n, n_begin, n_begin + n, cols);
-    R* block = reinterpret_cast<R*>(scratch_.block());
-    for (const Run& row : rows) {
-        for (const Run& col : cols) {
+    find_runs(*chain.c_m, strip.first, strip.first + strip.rows, rows);
+    const std::int64_t width = strip.c_row;
+    for (const Run& col : c_columns_) {
+        for (const Run& row : rows) {
             R* c = chain.c + row.offset + col.offset;
-            R* copy = block + row.first * width + col.first;
+            R* copy = strip.c + row.first * width + col.first;
             if (!store)
                 table_.pack(c, row.stride, col.stride, row.count, col.count, copy, width);
             else if (col.stride == 1)
@@ -232,8 +230,8 @@ void PackedProduct<R>::copy_block(const RealChain<R>& chain, std::int64_t m_begi
             else if (row.stride == 1)
                 table_.pack(copy, 1, width, col.count, row.count, c, col.stride);
             else
-                for (std::int64_t i = 0; i < row.count; ++i)
-                    for (std::int64_t j = 0; j < col.count; ++j)
+                for (std::int64_t j = 0; j < col.count; ++j)
+                    for (std::int64_t i = 0; i < row.count; ++i)
                         c[i * row.stride + j * col.stride] = copy[i * width + j];
         }
     }
@@ -248,32 +246,27 @@ void PackedProduct<R>::multiply(const RealChain<R>& chain, const RealChain<R>* n
     const bool in_place =
         is_unit(*chain.c_n) && (is_plain(*chain.c_m) || chain.c_m->axis[chain.c_m->count - 1].extent >= kShortRun);
 
-    // Columns per block: whole vectors, within the packed panels and, if C is copied, within its block.
-    const std::int64_t block_rows = std::min(chain.m, in_place ? kSweepRows : kBlockRows);
-    std::int64_t most = kPanelBytes / size / depth;
-    if (!in_place) most = std::min(most, kBlockBytes / size / block_rows);
+    // Columns per block: whole vectors (and whole complex columns), within the packed panels.
     const std::int64_t grain = std::max(table_.lanes, 2);
-    most = std::max(most / grain, std::int64_t{1});
+    const std::int64_t most = std::clamp(kPanelBytes / size / depth, grain, kMaxColumns);
     const std::int64_t vectors = ceil_div(chain.n, grain);
-    const EvenSplit n_split(vectors, ceil_div(vectors, most));
-    const EvenSplit m_split(chain.m, ceil_div(chain.m, block_rows));
+    const EvenSplit n_split(vectors, ceil_div(vectors, most / grain));
+    const EvenSplit m_split(chain.m, ceil_div(chain.m, kSweepRows));
 
     for (std::int64_t jb = 0; jb < n_split.parts; ++jb) {
         const std::int64_t n_begin = n_split.begin(jb) * grain;
         const std::int64_t n = std::min(n_split.size(jb) * grain, chain.n - n_begin);
-        const std::int64_t width = ceil_div(n, table_.lanes) * table_.lanes;
         cut_columns(n, depth);
+        if (!in_place) find_runs(*chain.c_n, n_begin, n_begin + n, c_columns_);
         for (std::int64_t ib = 0; ib < m_split.parts; ++ib) {
-            const std::int64_t m_begin = m_split.begin(ib), m = m_split.size(ib);
+            const std::int64_t m_begin = m_split.begin(ib), m_end = m_begin + m_split.size(ib);
             if (in_place) {
-                cut_rows(*chain.c_m, chain.c + n_begin, m_begin, m_begin + m);
+                cut_rows(*chain.c_m, chain.c + n_begin, m_begin, m_end);
             } else {
-                R* block = reinterpret_cast<R*>(scratch_.block());
-                Axes rows;
-                rows.push_back({m, width});
-                cut_rows(rows, block, 0, m);
-                for (Strip& strip : strips_) strip.first += m_begin;
-                if (!chain.overwrite) copy_block(chain, m_begin, m, n_begin, n, width, false);
+                Axes copies;  // every strip has its rows in the same place
+                copies.push_back({chain.m, 0});
+                cut_rows(copies, reinterpret_cast<R*>(scratch_.copy()), m_begin, m_end);
+                for (Strip& strip : strips_) strip.c_row = ceil_div(n, table_.lanes) * table_.lanes;
             }
             for (std::size_t kb = 0; kb < blocks_.size(); ++kb) {
                 const DepthBlock& block = blocks_[kb];
@@ -287,10 +280,9 @@ void PackedProduct<R>::multiply(const RealChain<R>& chain, const RealChain<R>* n
                 } else {
                     next_columns_.clear();
                 }
-                sweep(block, chain.overwrite && kb == 0);
+                sweep(chain, block, chain.overwrite && kb == 0, in_place);
             }
-            if (blocks_.empty()) sweep({0, 0, 0}, chain.overwrite);
-            if (!in_place) copy_block(chain, m_begin, m, n_begin, n, width, true);
+            if (blocks_.empty()) sweep(chain, {0, 0, 0}, chain.overwrite, in_place);
         }
     }
 }

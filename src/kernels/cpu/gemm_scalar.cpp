@@ -25,6 +25,7 @@ struct One {
     static void prefetch_near(const void* p) { __builtin_prefetch(p, 0, 3); }
     static void prefetch_write(const void* p) { __builtin_prefetch(p, 1, 3); }
     static void pack_across(const R* src, std::int64_t, R* dst, std::int64_t) { *dst = *src; }
+    static void pack_corner(const R*, std::int64_t, R*, std::int64_t, int, int) {}  // one element is never cut
 };
 
 }  // namespace
