@@ -19,7 +19,7 @@ function(tessera_isa_sources)
   foreach(source IN LISTS ARGN)
     if(source MATCHES "_avx512\\.cpp$")
       set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
-        "-mavx512f;-mavx512dq;-mavx512vl;-mavx512bw;-mfma;-mavx2;-mprefer-vector-width=512")
+        "-mavx512f;-mavx512dq;-mavx512vl;-mavx512bw;-mfma;-mavx2;-mprefer-vector-width=512;-Wno-uninitialized")
     elseif(source MATCHES "_avx2\\.cpp$")
       set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma")
     endif()

@@ -78,7 +78,8 @@ Tensor<T>::Tensor() : Tensor(Shape()) {}
 
 template <Scalar T>
 Tensor<T>::Tensor(Shape shape) : impl_(std::make_unique<Impl>(std::move(shape))) {
-    std::memset(static_cast<void*>(impl_->buffer.data()), 0, static_cast<std::size_t>(impl_->buffer.bytes()));
+    if (impl_->buffer.bytes())
+        std::memset(static_cast<void*>(impl_->buffer.data()), 0, static_cast<std::size_t>(impl_->buffer.bytes()));
     impl_->set_norms(std::vector<double>(static_cast<std::size_t>(tile_count()), 0.0));
 }
 

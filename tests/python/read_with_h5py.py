@@ -15,13 +15,18 @@ except ImportError as missing:
     sys.exit(77)
 
 MASK = (1 << 64) - 1
+GAMMA = 0x9E3779B97F4A7C15
 
 
 def mix64(z):
-    z = (z + 0x9E3779B97F4A7C15) & MASK
+    z = (z + GAMMA) & MASK
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
     return z ^ (z >> 31)
+
+
+def combine(state, value):
+    return mix64((state + value * GAMMA) & MASK)
 
 
 def hash_bytes(state, data):
@@ -34,13 +39,13 @@ def hash_bytes(state, data):
         lanes[lane] ^= lanes[lane] >> 32
     h = mix64(len(data))
     for lane in lanes:
-        h = mix64(h ^ lane)
+        h = combine(h, lane)
     return h
 
 
 def checksum(scalar, tilings, ordinals, tiles):
     kind = ["float32", "float64", "complex64", "complex128"].index(scalar)
-    h = mix64(kind ^ len(tilings))
+    h = combine(kind, len(tilings))
     for sizes in tilings:
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype("<i8")
         h = hash_bytes(h, offsets.tobytes())
