@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <limits>
 
 #include "base/check.hpp"
 #include "base/parallel.hpp"
@@ -70,8 +71,55 @@ class Worker {
         switch_ = size_ == 4 ? 0 : size_ == 8 ? 1 : 2;
     }
 
+    /// Fills blocks straight into the output.
+    void run_cached(const char* in, char* out, std::int64_t begin, std::int64_t end) {
+        walk(begin, end, false, [&](std::int64_t in_at, std::int64_t out_at, std::int64_t ahead) {
+            if (plan_.kernel != TransposeKernel::rows) return fill(in + in_at, out + out_at, ahead);
+            for (std::size_t j = 0; j < out_across_.size(); ++j)
+                std::memcpy(out + out_at + out_across_[j] * size_, in + in_at + in_across_[j] * size_,
+                            static_cast<std::size_t>(run_ * size_));
+        });
+    }
+
+    /// Fills one buffer while the other one leaves in whole lines.
+    void run_streamed(const char* in, char* out, std::int64_t begin, std::int64_t end) {
+        int side = 0;
+        walk(begin, end, true, [&](std::int64_t in_at, std::int64_t out_at, std::int64_t ahead) {
+            const char* from = in + in_at;
+            if (plan_.kernel != TransposeKernel::rows) {
+                from = buffer(side);
+                fill(in + in_at, buffer(side), ahead);
+                side ^= 1;
+            }
+            finish();
+            const auto& rows = plan_.kernel == TransposeKernel::rows ? in_across_bytes_ : to_across_bytes_;
+            queue_ = {from,
+                      out + out_at,
+                      rows.data(),
+                      out_across_bytes_.data(),
+                      static_cast<std::int64_t>(rows.size()),
+                      run_ * size_};
+        });
+        finish();
+        kernels_.fence();
+    }
+
+    /// emit(from, to, elements) for every output run.
     template <class Emit>
-    void run(const char* in, char* out, std::int64_t begin, std::int64_t end, bool staged, const Emit& emit) {
+    void run_general(const char* in, char* out, std::int64_t begin, std::int64_t end, const Emit& emit) {
+        walk(begin, end, true, [&](std::int64_t in_at, std::int64_t out_at, std::int64_t ahead) {
+            const bool rows = plan_.kernel == TransposeKernel::rows;
+            const char* from = rows ? in + in_at : buffer(0);
+            if (!rows) fill(in + in_at, buffer(0), ahead);
+            for (std::size_t j = 0; j < out_across_.size(); ++j)
+                emit(from + (rows ? in_across_[j] : to_across_[j]) * size_, out + out_at + out_across_[j] * size_,
+                     run_);
+        });
+    }
+
+  private:
+    template <class Block>
+    void walk(std::int64_t begin, std::int64_t end, bool staged, const Block& block) {
         staged_ = staged;
         seek(begin);
         for (std::int64_t b = begin; b < end; ++b) {
@@ -82,20 +130,12 @@ class Worker {
                 advance();
                 ahead = in_at_ * size_ - in_at;
             }
-            if (plan_.kernel == TransposeKernel::rows) {
-                for (std::size_t j = 0; j < out_across_.size(); ++j)
-                    emit(in + in_at + in_across_[j] * size_, out + out_at + out_across_[j] * size_, run_);
-            } else if (staged) {
-                fill(in + in_at, buffer(), ahead);
-                for (std::size_t j = 0; j < out_across_.size(); ++j)
-                    emit(buffer() + to_across_[j] * size_, out + out_at + out_across_[j] * size_, run_);
-            } else {
-                fill(in + in_at, out + out_at, ahead);
-            }
+            block(in_at, out_at, ahead);
         }
     }
 
-  private:
+    void finish() { kernels_.drain(queue_, std::numeric_limits<std::int64_t>::max()); }
+
     void seek(std::int64_t block) {
         in_at_ = out_at_ = 0;
         for (int i = 0; i < layout_.loops; ++i) {
@@ -130,6 +170,7 @@ class Worker {
             shape[a] = std::min(plan_.axis[a].block, plan_.axis[a].extent - at_[i]);
         }
         if (shape == shape_) return;
+        finish();  // the queue reads the tables
         shape_ = shape;
         run_ = 1;
         for (int i = 0; i < layout_.run_axes; ++i) run_ *= shape_[layout_.out_order[i]];
@@ -137,6 +178,11 @@ class Worker {
         tabulate(layout_.across.data(), layout_.across_axes, in_strides_, in_across_);
         tabulate(layout_.across.data(), layout_.across_axes, out_strides_, out_across_);
         tabulate(layout_.across.data(), layout_.across_axes, to_strides_, to_across_);
+        in_across_bytes_ = in_across_;
+        out_across_bytes_ = out_across_;
+        to_across_bytes_ = to_across_;
+        for (auto* table : {&in_across_bytes_, &out_across_bytes_, &to_across_bytes_})
+            for (auto& x : *table) x *= size_;
         if (plan_.kernel == TransposeKernel::rows) return;
         if (plan_.kernel == TransposeKernel::micro) {
             tabulate(layout_.out_order.data(), plan_.tile_row_axes, in_strides_, in_run_);
@@ -217,7 +263,7 @@ class Worker {
             const auto columns = static_cast<std::int64_t>(to_columns_.size());
             for (std::size_t k = 0; k < in_rest_.size(); ++k)
                 kernels_.micro[switch_](in + in_rest_[k] * size_, in_run_.data(), rows, columns,
-                                        to + to_rest_[k] * size_, to_columns_.data(), ahead);
+                                        to + to_rest_[k] * size_, to_columns_.data(), ahead, queue_);
             return;
         }
         const auto count = static_cast<std::int64_t>(in_across_.size());
@@ -230,6 +276,7 @@ class Worker {
                                 to + to_across_[j] * size_);
             else
                 kernels_.gather[switch_](in + in_across_[j] * size_, in_run_.data(), run_, to + to_across_[j] * size_);
+            kernels_.drain(queue_, run_ * size_ / 64 + 1);
             if (ahead == 0) continue;
             for (const std::int64_t goal = all * (j + 1) / count; done < goal; ++done) {
                 __builtin_prefetch(
@@ -244,11 +291,15 @@ class Worker {
         }
     }
 
-    char* buffer() {
-        if (static_cast<std::int64_t>(storage_.size()) < buffer_bytes_ + 64)
-            storage_ = std::vector<char>(static_cast<std::size_t>(buffer_bytes_ + 64));
+    /// One of two, each a whole number of lines and half a page apart, so that they do not share cache sets.
+    char* buffer(int side) {
+        const std::int64_t step = (buffer_bytes_ + 4095) / 4096 * 4096 + 2048;
+        if (static_cast<std::int64_t>(storage_.size()) < 2 * step + 64) {
+            finish();
+            storage_ = std::vector<char>(static_cast<std::size_t>(2 * step + 64));
+        }
         const auto at = reinterpret_cast<std::uintptr_t>(storage_.data());
-        return storage_.data() + (64 - at % 64) % 64;
+        return storage_.data() + (64 - at % 64) % 64 + side * step;
     }
 
     const Layout& layout_;
@@ -263,6 +314,8 @@ class Worker {
     std::int64_t run_ = 0, piece_ = 1, buffer_bytes_ = 0, row_bytes_ = 0;
     std::vector<std::int64_t> in_run_, in_across_, out_across_, to_across_, in_rest_, to_rest_, to_columns_,
         row_starts_;
+    std::vector<std::int64_t> in_across_bytes_, out_across_bytes_, to_across_bytes_;
+    cpu::StreamQueue queue_;
     std::vector<char> storage_;
 };
 
@@ -367,21 +420,15 @@ void transpose(const TransposePlan& plan, const T* in, T* out, const TransposeAr
     auto* to = reinterpret_cast<char*>(out);
     share_blocks(plan.blocks, threads, [&](std::int64_t begin, std::int64_t end) {
         Worker worker(layout, kernels);
-        if (!plain) {
-            worker.run(from, to, begin, end, true, [&](const char* a, char* b, std::int64_t n) {
+        if (!plain)
+            worker.run_general(from, to, begin, end, [&](const char* a, char* b, std::int64_t n) {
                 combine(reinterpret_cast<const T*>(a), reinterpret_cast<T*>(b), n, args.alpha, args.beta,
                         args.conjugate);
             });
-        } else if (plan.stream) {
-            worker.run(from, to, begin, end, true, [&](const char* a, char* b, std::int64_t n) {
-                kernels.stream(a, n * static_cast<std::int64_t>(sizeof(T)), b);
-            });
-            kernels.fence();
-        } else {
-            worker.run(from, to, begin, end, false, [&](const char* a, char* b, std::int64_t n) {
-                std::memcpy(b, a, static_cast<std::size_t>(n) * sizeof(T));
-            });
-        }
+        else if (plan.stream)
+            worker.run_streamed(from, to, begin, end);
+        else
+            worker.run_cached(from, to, begin, end);
     });
 }
 

@@ -15,6 +15,46 @@ inline void prefetch(const void* p, I64 ahead) {
         _MM_HINT_T1);
 }
 
+inline void copy_part(const char* from, I64 bytes, char* to) {
+    for (I64 at = 0; at < bytes; at += 4)
+        *reinterpret_cast<float*>(to + at) = *reinterpret_cast<const float*>(from + at);
+}
+inline void stream_line(const char* from, char* to) {
+    const __m256 x = _mm256_loadu_ps(reinterpret_cast<const float*>(from));
+    const __m256 y = _mm256_loadu_ps(reinterpret_cast<const float*>(from + 32));
+    _mm256_stream_ps(reinterpret_cast<float*>(to), x);
+    _mm256_stream_ps(reinterpret_cast<float*>(to + 32), y);
+}
+
+/// Writes about `lines` lines of the queue: parts of lines as usual, whole ones past the caches.
+inline void drain_some(StreamQueue& q, I64 lines) {
+    while (lines > 0 && q.row < q.rows) {
+        const char* a = q.from + q.row_from[q.row] + q.done;
+        char* b = q.to + q.row_to[q.row] + q.done;
+        I64 left = q.row_bytes - q.done;
+        const I64 to_line = static_cast<I64>((0 - reinterpret_cast<std::uintptr_t>(b)) & 63);
+        if (to_line != 0) {
+            const I64 head = to_line < left ? to_line : left;
+            copy_part(a, head, b);
+            a += head;
+            b += head;
+            left -= head;
+            --lines;
+        }
+        I64 whole = left / 64 < lines ? left / 64 : lines;
+        lines -= whole;
+        left -= 64 * whole;
+        for (; whole > 0; --whole, a += 64, b += 64) stream_line(a, b);
+        if (left < 64) {
+            if (left > 0) copy_part(a, left, b);
+            ++q.row;
+            q.done = 0;
+        } else {
+            q.done = q.row_bytes - left;
+        }
+    }
+}
+
 struct Tile4 {
     using Word = float;
     using Vector = __m256;
@@ -74,8 +114,8 @@ struct Tile16 {
 };
 
 template <class Tile>
-void micro(const void* in, const I64* row_offset, I64 rows, I64 columns, void* out, const I64* column_offset,
-           I64 ahead) {
+void micro(const void* in, const I64* row_offset, I64 rows, I64 columns, void* out, const I64* column_offset, I64 ahead,
+           StreamQueue& queue) {
     using Word = typename Tile::Word;
     using Vector = typename Tile::Vector;
     constexpr int w = Tile::width;
@@ -93,6 +133,7 @@ void micro(const void* in, const I64* row_offset, I64 rows, I64 columns, void* o
                 for (int r = 0; r < w; ++r) prefetch(row[r] + j, ahead);
             Tile::turn(v);
             for (int c = 0; c < w; ++c) Tile::store(b + column_offset[j + c] + i, v[c]);
+            drain_some(queue, (w + 1) / 2);  // a tile is w half lines
         }
         for (; j < columns; ++j)
             for (int r = 0; r < w; ++r) b[column_offset[j] + i + r] = row[r][j];
@@ -132,21 +173,7 @@ void pieces(const void* in, const I64* offset_bytes, I64 count, I64 piece_bytes,
     }
 }
 
-void stream(const void* in, I64 bytes, void* out) {
-    const char* a = static_cast<const char*>(in);
-    char* b = static_cast<char*>(out);
-    const I64 to_line = static_cast<I64>((0 - reinterpret_cast<std::uintptr_t>(b)) & 63);
-    I64 head = to_line < bytes ? to_line : bytes;
-    bytes -= head;
-    for (; head > 0; head -= 4, a += 4, b += 4) *reinterpret_cast<float*>(b) = *reinterpret_cast<const float*>(a);
-    for (; bytes >= 64; bytes -= 64, a += 64, b += 64) {
-        const __m256 x = _mm256_loadu_ps(reinterpret_cast<const float*>(a));
-        const __m256 y = _mm256_loadu_ps(reinterpret_cast<const float*>(a + 32));
-        _mm256_stream_ps(reinterpret_cast<float*>(b), x);
-        _mm256_stream_ps(reinterpret_cast<float*>(b + 32), y);
-    }
-    for (; bytes > 0; bytes -= 4, a += 4, b += 4) *reinterpret_cast<float*>(b) = *reinterpret_cast<const float*>(a);
-}
+void drain(StreamQueue& queue, I64 lines) { drain_some(queue, lines); }
 
 void fence() { _mm_sfence(); }
 
@@ -156,7 +183,7 @@ const TransposeKernels transpose_avx2 = {
     .micro = {micro<Tile4>, micro<Tile8>, micro<Tile16>},
     .gather = {gather<float>, gather<double>, gather<Pair>},
     .pieces = pieces,
-    .stream = stream,
+    .drain = drain,
     .fence = fence,
 };
 

@@ -18,6 +18,43 @@ inline void prefetch(const void* p, I64 ahead) {
         _MM_HINT_T1);
 }
 
+inline void copy_part(const char* from, I64 bytes, char* to) {
+    const __mmask16 m = first16(bytes / 4);
+    _mm512_mask_storeu_ps(to, m, _mm512_maskz_loadu_ps(m, from));
+}
+inline void stream_line(const char* from, char* to) {
+    _mm512_stream_ps(reinterpret_cast<float*>(to), _mm512_loadu_ps(from));
+}
+
+/// Writes about `lines` lines of the queue: parts of lines as usual, whole ones past the caches.
+inline void drain_some(StreamQueue& q, I64 lines) {
+    while (lines > 0 && q.row < q.rows) {
+        const char* a = q.from + q.row_from[q.row] + q.done;
+        char* b = q.to + q.row_to[q.row] + q.done;
+        I64 left = q.row_bytes - q.done;
+        const I64 to_line = static_cast<I64>((0 - reinterpret_cast<std::uintptr_t>(b)) & 63);
+        if (to_line != 0) {
+            const I64 head = to_line < left ? to_line : left;
+            copy_part(a, head, b);
+            a += head;
+            b += head;
+            left -= head;
+            --lines;
+        }
+        I64 whole = left / 64 < lines ? left / 64 : lines;
+        lines -= whole;
+        left -= 64 * whole;
+        for (; whole > 0; --whole, a += 64, b += 64) stream_line(a, b);
+        if (left < 64) {
+            if (left > 0) copy_part(a, left, b);
+            ++q.row;
+            q.done = 0;
+        } else {
+            q.done = q.row_bytes - left;
+        }
+    }
+}
+
 /// The square tile of one element size: load a row, transpose in registers, store a column.
 struct Tile4 {
     using Word = float;
@@ -102,8 +139,8 @@ struct Tile16 {
 };
 
 template <class Tile>
-void micro(const void* in, const I64* row_offset, I64 rows, I64 columns, void* out, const I64* column_offset,
-           I64 ahead) {
+void micro(const void* in, const I64* row_offset, I64 rows, I64 columns, void* out, const I64* column_offset, I64 ahead,
+           StreamQueue& queue) {
     using Word = typename Tile::Word;
     using Vector = typename Tile::Vector;
     constexpr int w = Tile::width;
@@ -122,6 +159,7 @@ void micro(const void* in, const I64* row_offset, I64 rows, I64 columns, void* o
                     for (int r = 0; r < w; ++r) prefetch(row[r] + j, ahead);
                 Tile::turn(v);
                 for (int c = 0; c < w; ++c) Tile::store(b + column_offset[j + c] + i, v[c]);
+                drain_some(queue, w);  // a tile is w lines
             }
         }
         for (; j < columns; j += w) {
@@ -133,6 +171,7 @@ void micro(const void* in, const I64* row_offset, I64 rows, I64 columns, void* o
             Tile::turn(v);
             for (int c = 0; c < w; ++c)
                 if (c < left) Tile::store(b + column_offset[j + c] + i, v[c], have);
+            drain_some(queue, left);
         }
     }
 }
@@ -176,33 +215,7 @@ void pieces(const void* in, const I64* offset_bytes, I64 count, I64 piece_bytes,
     }
 }
 
-void stream(const void* in, I64 bytes, void* out) {
-    const char* a = static_cast<const char*>(in);
-    char* b = static_cast<char*>(out);
-    const I64 to_line = static_cast<I64>((0 - reinterpret_cast<std::uintptr_t>(b)) & 63);
-    if (to_line != 0) {
-        const I64 head = to_line < bytes ? to_line : bytes;
-        const __mmask16 m = first16(head / 4);
-        _mm512_mask_storeu_ps(b, m, _mm512_maskz_loadu_ps(m, a));
-        a += head;
-        b += head;
-        bytes -= head;
-    }
-    for (; bytes >= 256; bytes -= 256, a += 256, b += 256) {
-        const __m512 x = _mm512_loadu_ps(a), y = _mm512_loadu_ps(a + 64), z = _mm512_loadu_ps(a + 128),
-                     w = _mm512_loadu_ps(a + 192);
-        _mm512_stream_ps(reinterpret_cast<float*>(b), x);
-        _mm512_stream_ps(reinterpret_cast<float*>(b + 64), y);
-        _mm512_stream_ps(reinterpret_cast<float*>(b + 128), z);
-        _mm512_stream_ps(reinterpret_cast<float*>(b + 192), w);
-    }
-    for (; bytes >= 64; bytes -= 64, a += 64, b += 64)
-        _mm512_stream_ps(reinterpret_cast<float*>(b), _mm512_loadu_ps(a));
-    if (bytes > 0) {
-        const __mmask16 m = first16(bytes / 4);
-        _mm512_mask_storeu_ps(b, m, _mm512_maskz_loadu_ps(m, a));
-    }
-}
+void drain(StreamQueue& queue, I64 lines) { drain_some(queue, lines); }
 
 void fence() { _mm_sfence(); }
 
@@ -212,7 +225,7 @@ const TransposeKernels transpose_avx512 = {
     .micro = {micro<Tile4>, micro<Tile8>, micro<Tile16>},
     .gather = {gather4, gather8, gather16},
     .pieces = pieces,
-    .stream = stream,
+    .drain = drain,
     .fence = fence,
 };
 

@@ -12,7 +12,7 @@ struct Word16 {
 
 template <class W>
 void micro(const void* in, const std::int64_t* row_offset, std::int64_t rows, std::int64_t columns, void* out,
-           const std::int64_t* column_offset, std::int64_t) {
+           const std::int64_t* column_offset, std::int64_t, StreamQueue&) {
     const W* a = static_cast<const W*>(in);
     W* b = static_cast<W*>(out);
     // Strips of 8 rows: their input lines stay in the cache while the columns go by.
@@ -38,7 +38,11 @@ void pieces(const void* in, const std::int64_t* offset_bytes, std::int64_t count
                     static_cast<std::size_t>(piece_bytes));
 }
 
-void stream(const void* in, std::int64_t bytes, void* out) { std::memcpy(out, in, static_cast<std::size_t>(bytes)); }
+void drain(StreamQueue& queue, std::int64_t lines) {
+    for (; queue.row < queue.rows && lines > 0; ++queue.row, lines -= queue.row_bytes / 64 + 1)
+        std::memcpy(queue.to + queue.row_to[queue.row], queue.from + queue.row_from[queue.row],
+                    static_cast<std::size_t>(queue.row_bytes));
+}
 
 void fence() {}
 
@@ -48,7 +52,7 @@ const TransposeKernels transpose_scalar = {
     .micro = {micro<std::uint32_t>, micro<std::uint64_t>, micro<Word16>},
     .gather = {gather<std::uint32_t>, gather<std::uint64_t>, gather<Word16>},
     .pieces = pieces,
-    .stream = stream,
+    .drain = drain,
     .fence = fence,
 };
 
