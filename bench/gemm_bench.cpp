@@ -1,7 +1,8 @@
 // Rates of the tile product next to OpenBLAS and LIBXSMM, in one run: large tiles, chains of tiles drawn from operands
 // far larger than the caches, small tiles, permuted layouts, other element types.
 //
-//   gemm_bench [--threads N] [--seconds S] [case ...]     cases: large chains small layouts types
+//   gemm_bench [--threads N] [--seconds S] [--axis E] [--cpu-time] [case ...]     cases: large chains small layouts
+//   types
 
 #include <cblas.h>
 #include <fmt/core.h>
@@ -9,9 +10,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <functional>
 #include <random>
 #include <string>
@@ -31,9 +32,16 @@ using namespace tessera;
 using namespace tessera::kernels;
 
 int threads = 2;
-double seconds = 2;  // of each contest
+double seconds = 2;      // of each contest
+std::int64_t axis = 60;  // extent of an index of a rank-4 tile
+bool cpu_time = false;
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+// Seconds gone by, or seconds of work per thread: on a machine that others use as well, only the second means much.
+double now() {
+    timespec t{};
+    clock_gettime(cpu_time ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+    return (static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec)) / (cpu_time ? threads : 1);
+}
 
 template <class T>
 std::vector<T> filled(std::int64_t n) {
@@ -76,7 +84,7 @@ void contest(std::vector<Contender> contenders) {
                        }});
     std::vector<std::vector<double>> rates(contenders.size());
     const double start = now();
-    for (int runs = 0; runs < 4 || now() - start < seconds; ++runs) {
+    for (int runs = 0; runs < 3 || now() - start < seconds; ++runs) {
         for (std::size_t i = 0; i < contenders.size(); ++i) {
             const double t = now();
             contenders[i].body();
@@ -259,7 +267,7 @@ void bench_small() {
 
 // One product split among the threads by rows of C, in several memory orders of rank-4 tiles.
 void bench_layouts() {
-    const std::int64_t e = 60;  // m, n and k are e * e
+    const std::int64_t e = axis;  // m, n and k are e * e
     const std::vector<double> a = filled<double>(e * e * e * e), b = filled<double>(e * e * e * e);
     std::vector<double> c = filled<double>(e * e * e * e);
     // Letters: A(i j p q), B(p q r s), C(i j r s); each name gives the memory order, slowest first.
@@ -287,7 +295,7 @@ void bench_layouts() {
         const int team = threads;
         const double flops = 2.0 * static_cast<double>(e * e) * static_cast<double>(e * e) * static_cast<double>(e * e);
         contenders.push_back(
-            {fmt::format("3600 cubed, {}: A {} B {} C {}", x.name, x.a, x.b, x.c), flops, [&, x, team] {
+            {fmt::format("{} cubed, {}: A {} B {} C {}", e * e, x.name, x.a, x.b, x.c), flops, [&, x, team] {
 #pragma omp parallel num_threads(team)
                  {
                      const int t = omp_get_thread_num();
@@ -347,6 +355,10 @@ int main(int argc, char** argv) {
         const std::string word = argv[i];
         if (word == "--threads" && i + 1 < argc)
             threads = std::atoi(argv[++i]);
+        else if (word == "--axis" && i + 1 < argc)
+            axis = std::atoi(argv[++i]);
+        else if (word == "--cpu-time")
+            cpu_time = true;
         else if (word == "--seconds" && i + 1 < argc)
             seconds = std::atof(argv[++i]);
         else

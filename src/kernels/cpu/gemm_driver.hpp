@@ -71,20 +71,23 @@ inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1
 /// Lines of memory to bring near while something else is computed, handed out a stretch at a time.
 class Fetch {
   public:
-    void set(const void* first, std::int64_t row_bytes, std::int64_t row_stride, std::int64_t rows) {
+    /// `rows` rows, each of `count` lines that lie `step` bytes apart.
+    void set(const void* first, std::int64_t count, std::int64_t step, std::int64_t row_stride, std::int64_t rows) {
         row_ = static_cast<const char*>(first);
-        row_bytes_ = row_bytes;
+        count_ = count;
+        step_ = step;
         stride_ = row_stride;
         rows_ = rows;
         at_ = 0;
     }
     void clear() { rows_ = 0; }
+    std::int64_t step() const { return step_; }
     /// The next stretch of at most `lines` lines, or null when all is fetched.
     const char* next(std::int64_t lines) {
         if (rows_ <= 0) return nullptr;
-        const char* p = row_ + at_;
-        at_ += 64 * lines;
-        if (at_ >= row_bytes_) {
+        const char* p = row_ + at_ * step_;
+        at_ += lines;
+        if (at_ >= count_) {
             at_ = 0;
             row_ += stride_;
             --rows_;
@@ -94,7 +97,7 @@ class Fetch {
 
   private:
     const char* row_ = nullptr;
-    std::int64_t row_bytes_ = 0, stride_ = 0, rows_ = 0, at_ = 0;
+    std::int64_t count_ = 0, step_ = 0, stride_ = 0, rows_ = 0, at_ = 0;
 };
 
 inline constexpr std::int64_t kPanelBytes = std::int64_t{1} << 20;  // packed B: half of a 2 MiB second-level cache
@@ -195,14 +198,16 @@ class PackedProduct {
     void fetch_columns(const RealLink<R>& link, std::int64_t begin, std::int64_t end, std::int64_t n_begin,
                        std::int64_t n);
     void copy_strip(const RealChain<R>& chain, const Strip& strip, bool store);
+    void fetch_copy(const RealChain<R>& chain, const Panel& panel);
 
     const KernelTable<R>& table_;
     Scratch& scratch_;
     const bool complex_;
     const GemmFlags flags_;
     std::vector<Piece> pieces_;
-    std::vector<Run> piece_runs_;  // of A along k, by piece
-    std::vector<Run> c_columns_;   // of the block, for a C that is copied
+    std::vector<Run> piece_runs_;   // of A along k, by piece
+    std::vector<Run> c_next_rows_;  // of the next strip, likewise
+    std::vector<Run> c_columns_;    // of the block, for a C that is copied
     std::vector<DepthBlock> blocks_;
     std::vector<Panel> panels_;
     std::vector<Strip> strips_;

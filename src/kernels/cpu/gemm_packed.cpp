@@ -158,10 +158,14 @@ void PackedProduct<R>::fetch_strip(const DepthBlock& block, const Strip& strip) 
     if (block.piece_count == 0) return;
     const Piece& piece = pieces_[block.first_piece];
     const RealLink<R>& link = *piece.link;
-    if (!is_plain(*link.a_m) || inner_stride(*link.a_k) != 1) return;
+    if (!is_plain(*link.a_m)) return;
     const Run& run = piece_runs_[piece.first_run];
     const std::int64_t size = sizeof(R), stride = plain_stride(*link.a_m);
-    next_rows_.set(link.a + strip.first * stride + run.offset, run.count * size, stride * size, strip.rows);
+    const R* first = link.a + strip.first * stride + run.offset;
+    if (run.stride == 1)
+        next_rows_.set(first, ceil_div(run.count * size, 64), 64, stride * size, strip.rows);
+    else if (stride == 1)
+        next_rows_.set(first, run.count, run.stride * size, 0, 1);
 }
 
 template <class R>
@@ -169,9 +173,13 @@ void PackedProduct<R>::fetch_columns(const RealLink<R>& link, std::int64_t begin
                                      std::int64_t n_begin, std::int64_t n) {
     const std::int64_t unit = complex_ ? 2 : 1, size = sizeof(R);
     next_columns_.clear();
-    if (!is_plain(*link.b_k) || !is_unit(*link.b_n)) return;
-    const std::int64_t stride = plain_stride(*link.b_k) * unit;
-    next_columns_.set(link.b + begin / unit * stride + n_begin, n * size, stride * size, (end - begin) / unit);
+    if (!is_plain(*link.b_k) || !is_plain(*link.b_n)) return;
+    const std::int64_t step_k = plain_stride(*link.b_k) * unit, step_n = plain_stride(*link.b_n) * unit;
+    const R* first = link.b + begin / unit * step_k + n_begin / unit * step_n;
+    if (is_unit(*link.b_n))
+        next_columns_.set(first, ceil_div(n * size, 64), 64, step_k * size, (end - begin) / unit);
+    else if (step_k == unit)
+        next_columns_.set(first, ceil_div((end - begin) * size, 64), 64, step_n * size, n / unit);
 }
 
 // All strips of rows against all panels, for one block of k.
@@ -189,7 +197,12 @@ void PackedProduct<R>::sweep(const RealChain<R>& chain, const DepthBlock& block,
         call.segments = segments_.data();
         call.segment_count = static_cast<std::int64_t>(segments_.size());
         call.c_row = strip.c_row;
-        if (!in_place && !overwrite) copy_strip(chain, strip, false);
+        if (!in_place) {
+            if (!overwrite) copy_strip(chain, strip, false);
+            c_next_rows_.clear();
+            if (t + 1 < strips_.size())
+                find_runs(*chain.c_m, strips_[t + 1].first, strips_[t + 1].first + strips_[t + 1].rows, c_next_rows_);
+        }
         for (std::size_t v = 0; v < panels_.size(); ++v) {
             const Panel& panel = panels_[v];
             for (std::size_t s = 0; s < segments_.size(); ++s) {
@@ -200,10 +213,12 @@ void PackedProduct<R>::sweep(const RealChain<R>& chain, const DepthBlock& block,
             call.c_next = v + 1 < panels_.size()   ? strip.c + panels_[v + 1].first
                           : t + 1 < strips_.size() ? strips_[t + 1].c
                                                    : nullptr;
-            const char* wanted[2] = {next_rows_.next(lines), next_columns_.next(lines)};
+            if (!in_place) fetch_copy(chain, panel);
+            Fetch* const fetches[2] = {&next_rows_, &next_columns_};
             for (int w = 0; w < 2; ++w) {
-                call.fetch[w] = wanted[w] ? wanted[w] : reinterpret_cast<const char*>(panel.packed);
-                call.fetch_step[w] = wanted[w] ? 64 : 0;
+                const char* wanted = fetches[w]->next(lines);
+                call.fetch[w] = wanted ? wanted : reinterpret_cast<const char*>(panel.packed);
+                call.fetch_step[w] = wanted ? fetches[w]->step() : 0;
             }
             const std::int64_t vectors = panel.width / table_.lanes;
             call.last_lanes = static_cast<int>(panel.cols - (vectors - 1) * table_.lanes);
@@ -234,6 +249,23 @@ void PackedProduct<R>::copy_strip(const RealChain<R>& chain, const Strip& strip,
                     for (std::int64_t i = 0; i < row.count; ++i)
                         c[i * row.stride + j * col.stride] = copy[i * width + j];
         }
+    }
+}
+
+// Brings near what the next strip's copy will read and write below this panel.
+template <class R>
+void PackedProduct<R>::fetch_copy(const RealChain<R>& chain, const Panel& panel) {
+    constexpr std::int64_t line = 64 / sizeof(R);
+    for (const Run& row : c_next_rows_) {
+        clip(c_columns_, panel.first, panel.first + panel.cols,
+             [&](std::int64_t, std::int64_t count, std::int64_t offset, std::int64_t stride) {
+                 const R* c = chain.c + row.offset + offset;
+                 const std::int64_t rows = row.stride == 1 ? 1 : row.count;  // a few rows share a line
+                 const std::int64_t step = stride == 1 ? line : 1;
+                 for (std::int64_t i = 0; i < rows; ++i)
+                     for (std::int64_t j = 0; j < count; j += step)
+                         __builtin_prefetch(c + i * row.stride + j * stride, 1, 2);
+             });
     }
 }
 
