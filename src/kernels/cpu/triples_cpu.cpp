@@ -21,10 +21,11 @@ template <class Move>
 void for_each_run(const BlockTiling& t, const BlockExtents& block, double* buffer, const FusedOutput& output,
                   Move&& move) {
     const Clip clip(t, block);
-    for_each_row(t, clip, [&](int at, const BlockExtents& x) {
-        double* out = output.data;
-        for (int n = 0; n < kBlockRank; ++n) out += (clip.origin[n] + x[n]) * output.stride[n];
-        move(out, buffer + at, static_cast<int>(std::min<std::int64_t>(t.lanes, clip.extent[t.vec] - x[t.vec])));
+    double* first = output.data;
+    for (int n = 0; n < kBlockRank; ++n) first += clip.origin[n] * output.stride[n];
+    for_each_row(t, clip, output.stride, [&](int at, std::int64_t out, const BlockExtents& x) {
+        move(first + out, buffer + at,
+             static_cast<int>(std::min<std::int64_t>(t.lanes, clip.extent[t.vec] - x[t.vec])));
     });
 }
 

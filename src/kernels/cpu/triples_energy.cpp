@@ -64,7 +64,7 @@ double spin_orbital_part(const Denominators& d, const BlockExtents& block, const
     const BlockTiling& t = d.tiling;
     const Clip clip(t, block);
     alignas(64) double acc[8] = {};
-    cpu::for_each_row(t, clip, [&](int at, const BlockExtents& x) {
+    cpu::for_each_row(t, clip, {}, [&](int at, std::int64_t, const BlockExtents& x) {
         row(pair.w + at, pair.v + at, d.base(clip, x), d.lanes(clip, x), acc);
     });
     return sum_lanes(acc, t.lanes);
@@ -87,16 +87,17 @@ class Orbit {
     double energy(const Denominators& d, cpu::ClosedShellRow row) const {
         const BlockTiling& t = tiling_;
         alignas(64) double acc[8] = {};
+        auto offset = [&](int n, std::int64_t x) { return t.offsets[n][static_cast<std::size_t>(x)]; };
         for (const Member& m : members_) {
             const std::int64_t A = m.block[5], B = m.block[4], C = m.block[3];
             const BlockPair &bca = at(B, C, A), &cab = at(C, A, B);
             const BlockPair &cba = at(C, B, A), &acb = at(A, C, B), &bac = at(B, A, C);
             const Clip clip(t, m.block);
-            cpu::for_each_row(t, clip, [&](int here, const BlockExtents& x) {
+            cpu::for_each_row(t, clip, {}, [&](int here, std::int64_t, const BlockExtents& x) {
                 const std::int64_t a = x[5], b = x[4], c = x[3];
-                const int occupied = t.offset(0, x[0]) + t.offset(1, x[1]) + t.offset(2, x[2]);
+                const int occupied = offset(0, x[0]) + offset(1, x[1]) + offset(2, x[2]);
                 auto there = [&](std::int64_t p, std::int64_t q, std::int64_t r) {
-                    return occupied + t.offset(5, p) + t.offset(4, q) + t.offset(3, r);
+                    return occupied + offset(5, p) + offset(4, q) + offset(3, r);
                 };
                 const double* w[6] = {m.pair.w + here,        bca.w + there(b, c, a), cab.w + there(c, a, b),
                                       cba.w + there(c, b, a), acb.w + there(a, c, b), bac.w + there(b, a, c)};

@@ -31,10 +31,8 @@ struct BlockTiling {
 
     BlockExtents block_at(std::int64_t number) const;  // index 0 fastest
     std::int64_t block_extent(int n) const { return static_cast<std::int64_t>(tile[n]) * per_block[n]; }
-    /// Where local coordinate x of index n adds to an address in the block buffer.
-    int offset(int n, std::int64_t x) const {
-        return static_cast<int>(x / tile[n] * sub_stride[n] + x % tile[n] * in_stride[n]);
-    }
+    /// offsets[n][x]: what local coordinate x of index n adds to an address in the block buffer.
+    std::array<std::vector<int>, kBlockRank> offsets;
 };
 
 /// The part of a block that lies within the tensor.
@@ -48,22 +46,28 @@ struct Clip {
     }
 };
 
-/// Calls row(buffer offset, local coordinates) for each run of the vector index, at most `lanes` long.
+/// Calls row(buffer offset, sum of stride * coordinate, local coordinates) for each run of the vector index, at most
+/// `lanes` long. Partial sums per index: a step costs two additions on average.
 template <class Row>
-void for_each_row(const BlockTiling& t, const Clip& clip, Row&& row) {
+void for_each_row(const BlockTiling& t, const Clip& clip, const std::array<std::int64_t, kBlockRank>& stride,
+                  Row&& row) {
     BlockExtents x{};
-    for (bool more = true; more;) {
-        int at = 0;
-        for (int n = 0; n < kBlockRank; ++n) at += t.offset(n, x[n]);
-        row(at, x);
-        more = false;
-        for (int n = 0; n < kBlockRank && !more; ++n) {
-            x[n] += n == t.vec ? t.lanes : 1;
-            if (x[n] < clip.extent[n])
-                more = true;
-            else
-                x[n] = 0;
+    std::array<int, kBlockRank + 1> at{};
+    std::array<std::int64_t, kBlockRank + 1> sum{};
+    for (int n = kBlockRank;;) {
+        while (n > 0) {
+            --n;
+            at[n] = at[n + 1] + t.offsets[n][static_cast<std::size_t>(x[n])];
+            sum[n] = sum[n + 1] + stride[n] * x[n];
         }
+        row(at[0], sum[0], x);
+        for (;; ++n) {
+            if (n == kBlockRank) return;
+            x[n] += n == t.vec ? t.lanes : 1;
+            if (x[n] < clip.extent[n]) break;
+            x[n] = 0;
+        }
+        ++n;
     }
 }
 

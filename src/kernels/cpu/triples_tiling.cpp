@@ -118,6 +118,9 @@ BlockTiling choose_tiling(const BlockExtents& extents, const TilingWishes& wishe
         step *= t.per_block[n];
     }
     t.block_size = step;
+    for (int n = 0; n < kBlockRank; ++n)
+        for (int x = 0; x < t.block_extent(n); ++x)
+            t.offsets[n].push_back(x / tile[n] * t.sub_stride[n] + x % tile[n] * t.in_stride[n]);
     t.block_count = 1;
     for (int n = 0; n < kBlockRank; ++n) {
         t.blocks[n] = ceil_div(t.tiles[n], t.per_block[n]);
