@@ -1,8 +1,8 @@
 // Rates of the tile product next to OpenBLAS and LIBXSMM, in one run: large tiles, chains of tiles drawn from operands
 // far larger than the caches, small tiles, permuted layouts, other element types.
 //
-//   gemm_bench [--threads N] [--seconds S] [--axis E] [--cpu-time] [case ...]     cases: large chains small layouts
-//   types
+//   gemm_bench [--threads N] [--seconds S] [--axis E] [--cpu-time] [--only TEXT] [case ...]     cases: large chains
+//   small layouts types
 
 #include <cblas.h>
 #include <fmt/core.h>
@@ -35,6 +35,7 @@ int threads = 2;
 double seconds = 2;      // of each contest
 std::int64_t axis = 60;  // extent of an index of a rank-4 tile
 bool cpu_time = false;
+std::string only;  // contenders with this in their name
 
 // Seconds gone by, or seconds of work per thread: on a machine that others use as well, only the second means much.
 double now() {
@@ -73,6 +74,8 @@ struct Contender {
 // Runs the contenders in turn, again and again, with OpenBLAS of 2000 among them: the machine is seldom quiet, and what
 // disturbs one disturbs all. Prints the best and the median rate, and their ratios to those of OpenBLAS of 2000.
 void contest(std::vector<Contender> contenders) {
+    std::erase_if(contenders, [](const Contender& x) { return x.name.find(only) == std::string::npos; });
+    if (contenders.empty()) return;
     constexpr std::int64_t n = 2000;
     static const std::vector<double> a = filled<double>(n * n), b = filled<double>(n * n);
     static std::vector<double> c = filled<double>(n * n);
@@ -357,6 +360,8 @@ int main(int argc, char** argv) {
             threads = std::atoi(argv[++i]);
         else if (word == "--axis" && i + 1 < argc)
             axis = std::atoi(argv[++i]);
+        else if (word == "--only" && i + 1 < argc)
+            only = argv[++i];
         else if (word == "--cpu-time")
             cpu_time = true;
         else if (word == "--seconds" && i + 1 < argc)

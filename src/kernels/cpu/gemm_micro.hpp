@@ -141,17 +141,24 @@ void pack_complex(const typename V::Real* src, std::int64_t src_k, std::int64_t 
                   typename V::Real* dst, std::int64_t dst_k, bool conjugate_a, bool conjugate_b) {
     using Real = typename V::Real;
     const Real s = conjugate_b ? Real(-1) : Real(1), t = conjugate_a ? Real(-1) : Real(1);
-    for (std::int64_t p = 0; p < k; ++p) {
-        const Real* from = src + 2 * p * src_k;
-        Real* first = dst + 2 * p * dst_k;
-        Real* second = first + dst_k;
-        for (std::int64_t j = 0; j < n; ++j, from += 2 * src_j) {
-            first[2 * j] = from[0];
-            first[2 * j + 1] = s * from[1];
-            second[2 * j] = -s * t * from[1];
-            second[2 * j + 1] = t * from[0];
+    const auto rows = [&](auto step) __attribute__((always_inline)) {
+        for (std::int64_t p = 0; p < k; ++p) {
+            const Real* __restrict from = src + 2 * p * src_k;
+            Real* __restrict first = dst + 2 * p * dst_k;
+            Real* __restrict second = dst + (2 * p + 1) * dst_k;
+            for (std::int64_t j = 0; j < n; ++j) {
+                const Real re = from[2 * j * step()], im = from[2 * j * step() + 1];
+                first[2 * j] = re;
+                first[2 * j + 1] = s * im;
+                second[2 * j] = -s * t * im;
+                second[2 * j + 1] = t * re;
+            }
         }
-    }
+    };
+    if (src_j == 1)
+        rows([]() -> std::int64_t { return 1; });  // a constant, so that the compiler makes vectors of it
+    else
+        rows([&]() -> std::int64_t { return src_j; });
 }
 
 template <class V, int NV, int MR>
