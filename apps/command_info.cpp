@@ -4,6 +4,7 @@
 #include "base/parallel.hpp"
 #include "base/units.hpp"
 #include "command.hpp"
+#include "kernels/cuda/device.hpp"
 #include "probe/rates.hpp"
 
 namespace tessera::app {
@@ -20,15 +21,20 @@ Action add_info(CLI::App& app) {
     command->footer("Example: tessera info --measure");
     return [o] {
         const int threads = resolve_threads(o->common.threads);
+        nlohmann::json devices = nlohmann::json::array();
+        for (int d = 0; d < kernels::cuda::device_count(); ++d) {
+            const auto info = kernels::cuda::device_info(d);
+            devices.push_back({{"name", info.name}, {"driver", info.driver}, {"memory_bytes", info.memory_bytes}});
+        }
         nlohmann::json j = {
             {"version", TESSERA_VERSION},
-            {"features", {{"cuda", false}, {"mpi", false}, {"hdf5", true}}},
+            {"features", {{"cuda", TESSERA_WITH_CUDA == 1}, {"mpi", false}, {"hdf5", true}}},
             {"cpu", cpu_name()},
             {"instruction_set", name(detected_isa())},
             {"threads", threads},
             {"memory_bytes", memory_bytes()},
             {"blas", blas_name()},
-            {"devices", nlohmann::json::array()},
+            {"devices", devices},
             {"ranks", 1},
         };
         if (o->measure) {
@@ -39,8 +45,11 @@ Action add_info(CLI::App& app) {
         fmt::print("tessera     {}\n", TESSERA_VERSION);
         fmt::print("processor   {}, {} threads, {}\n", cpu_name(), threads, name(detected_isa()));
         fmt::print("memory      {}\n", format_bytes(memory_bytes()));
-        fmt::print("built with  HDF5; without CUDA, without MPI\n");
-        fmt::print("devices     none\n");
+        fmt::print("built with  HDF5{}; without MPI\n", TESSERA_WITH_CUDA ? ", CUDA" : "; without CUDA");
+        if (devices.empty()) fmt::print("devices     none\n");
+        for (const auto& d : devices)
+            fmt::print("device      {}, {}, driver {}\n", d["name"].get<std::string>(),
+                       format_bytes(d["memory_bytes"].get<std::int64_t>()), d["driver"].get<std::string>());
         fmt::print("BLAS        {}\n", blas_name());
         if (o->measure) {
             fmt::print("GEMM        {:.1f} GFLOP/s (OpenBLAS, N = 2000)\n", j["gemm_gflops"].get<double>());

@@ -54,11 +54,12 @@ void run(const Options& o) {
     {
         ProgressBar bar(problem.name, talk);
         options.on_progress = [&](double done, double total) { bar.show(done, total); };
-        double pause = 0;  // printing the plan is not part of the work
+        double pause = 0;  // printing the plan and the first touch of memory are not part of the work
         options.on_plan = [&](const Plan& plan) {
             const double t = now_seconds();
             if (o.contraction.explain) fmt::print(o.common.json ? stderr : stdout, "{}", explain(plan));
             std::fflush(stdout);
+            touch_memory(plan.counts.bytes_c + plan.counts.arena_bytes, o.common.threads);
             pause = now_seconds() - t;
         };
         const double start = now_seconds();

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/check.hpp"
+#include "base/parallel.hpp"
+#include "kernels/transpose.hpp"
 #include "tensor/tensor_impl.hpp"
 
 namespace tessera {
@@ -70,8 +72,29 @@ Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& o
         if (ordinals.empty() || ordinals.back() != c.to) ordinals.push_back(c.to);
     std::vector<double> norms(ordinals.size(), 0.0);
 
+    const Shape shape = Shape::from_sorted(result, std::move(ordinals), std::move(norms));
+
+    // Nothing summed, no diagonal: every tile is one tile of x, transposed. Few large tiles use all threads each.
+    if (in.size() == out.size()) {
+        std::vector<int> permutation;
+        for (char l : out) permutation.push_back(static_cast<int>(in.find(l)));
+        kernels::TransposePlanCache plans;
+        const bool few = shape.tile_count() < 2 * resolve_threads(threads);
+        kernels::TransposeArguments<T> arguments;
+        arguments.threads = few ? resolve_threads(threads) : 1;
+        return Tensor<T>::generate(
+            shape,
+            [&](const TileInfo& info, std::span<T> tile) {
+                const auto from = std::lower_bound(contributions.begin(), contributions.end(), info.tile.value,
+                                                   [](const Contribution& p, std::int64_t to) { return p.to < to; });
+                const auto extents = grid.tile_extents(x.shape().tile(from->slot));
+                kernels::transpose(*plans.get(extents, permutation, sizeof(T)), x.impl().tile(from->slot), tile.data(),
+                                   arguments);
+            },
+            few ? 1 : threads);
+    }
     return Tensor<T>::generate(
-        Shape::from_sorted(result, std::move(ordinals), std::move(norms)),
+        shape,
         [&](const TileInfo& info, std::span<T> tile) {
             std::fill(tile.begin(), tile.end(), T{});
             const auto out_strides = row_major_strides(info.extents);

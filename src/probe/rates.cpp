@@ -87,6 +87,16 @@ double measure_copy_gbs(int threads) {
     return 2.0 * static_cast<double>(bytes) / best * 1e-9;
 }
 
+void touch_memory(std::int64_t bytes, int threads) {
+    if (bytes <= 0) return;
+    Buffer buffer(bytes);
+    constexpr std::int64_t piece = 2 << 20;
+    parallel_for((bytes + piece - 1) / piece, threads, 1, [&](std::int64_t i) {
+        for (std::int64_t at = i * piece; at < std::min(bytes, (i + 1) * piece); at += 4096)
+            buffer.data()[at] = std::byte{1};
+    });
+}
+
 const char* better_blas_core() {
     const std::string_view core = openblas_get_corename();
     const auto is_one_of = [&](std::initializer_list<std::string_view> names) {
