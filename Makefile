@@ -1,5 +1,5 @@
 # Tessera: `make demo` and `make test` are all a new user needs.
-.PHONY: build demo test test-all packages bench-packages format install clean help
+.PHONY: build demo test test-all test-asan packages bench-packages format bundle install clean help
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
@@ -16,6 +16,11 @@ test: build ## all tests, through CTest
 test-all: build ## the slow tests as well
 	@TESSERA_SLOW=1 scripts/test.sh
 
+test-asan: packages ## the unit tests under AddressSanitizer and UBSan
+	@cmake --preset asan --log-level=WARNING
+	@cmake --build build-asan --parallel $(JOBS)
+	@ctest --test-dir build-asan -L unit --output-on-failure --timeout 1200
+
 packages:
 	@scripts/install-packages.sh build test
 
@@ -24,6 +29,9 @@ bench-packages: ## what the peers in `tessera bench ... --peers` need
 
 format: ## clang-format every source file
 	@scripts/format.sh
+
+bundle: build ## build/tessera-bundle.tar.xz: programs, GPU tests and benches with their libraries
+	@scripts/bundle.sh build
 
 install: build ## install into PREFIX (default /usr/local)
 	@cmake --install build --prefix $(PREFIX)

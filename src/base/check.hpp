@@ -2,6 +2,7 @@
 // Checks that throw, with their operands in the message.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdint>
 #include <utility>

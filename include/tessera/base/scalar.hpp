@@ -10,7 +10,7 @@ namespace tessera {
 
 template <class T>
 concept Scalar = std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, std::complex<float>> ||
-                 std::same_as<T, std::complex<double>>;
+    std::same_as<T, std::complex<double>>;
 
 enum class ScalarKind : std::uint8_t { f32, f64, c64, c128 };
 
@@ -48,20 +48,28 @@ inline constexpr bool is_complex = ScalarTraits<T>::complex;
 
 constexpr std::string_view name(ScalarKind kind) {
     switch (kind) {
-        case ScalarKind::f32: return "float32";
-        case ScalarKind::f64: return "float64";
-        case ScalarKind::c64: return "complex64";
-        case ScalarKind::c128: return "complex128";
+        case ScalarKind::f32:
+            return "float32";
+        case ScalarKind::f64:
+            return "float64";
+        case ScalarKind::c64:
+            return "complex64";
+        case ScalarKind::c128:
+            return "complex128";
     }
     return "unknown";
 }
 
 constexpr std::int64_t bytes_of(ScalarKind kind) {
     switch (kind) {
-        case ScalarKind::f32: return 4;
-        case ScalarKind::f64: return 8;
-        case ScalarKind::c64: return 8;
-        case ScalarKind::c128: return 16;
+        case ScalarKind::f32:
+            return 4;
+        case ScalarKind::f64:
+            return 8;
+        case ScalarKind::c64:
+            return 8;
+        case ScalarKind::c128:
+            return 16;
     }
     return 0;
 }

@@ -1,0 +1,30 @@
+#pragma once
+// The published transpose sample (Lyakh, section III), timed against a direct copy and the scatter loop.
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace tessera::bench {
+
+struct BenchTransposeOptions {
+    int device = -1;                   // -1: the CPU
+    std::vector<double> volumes = {};  // elements; empty: 37e6, 77e6 and 141e6
+    std::vector<int> ranks = {};       // empty: 2 to 8 and 15
+    std::vector<int> ratios = {};      // largest to smallest extent; empty: 1, 5, 15
+    int samples = 7;                   // random permutations per shape; their inverses are timed too
+    bool reverse = false;              // the reverse permutations instead
+    bool scatter = true;               // time the scatter loop as well
+    int threads = 0;                   // 0: all cores
+    int repeats = 3;                   // the best of so many counts, for copy and transpose alike
+    std::uint64_t seed = 1;
+    std::string commit = {};   // empty: the commit this program was built from
+    std::string variant = {};  // device only: tile shape, for tuning ("threads x elements x stages")
+    bool progress = true;      // a line per shape on stderr
+};
+
+/// Fills `out` with cases and summary; returns a process exit code. Throws tessera::Error.
+int bench_transpose(const BenchTransposeOptions& options, nlohmann::json& out);
+
+}  // namespace tessera::bench

@@ -1,0 +1,24 @@
+#pragma once
+// `tessera bench triples`: the fused CCSD(T) contractions at the published sizes.
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace tessera::bench {
+
+struct TriplesOptions {
+    int threads = 0;
+    int device = -1;                    // -1: CPU
+    std::vector<std::string> sizes;     // A B C D E long; empty: all
+    std::vector<std::string> variants;  // fused partially_fused unfused ttgt energy energy_closed_shell; empty: all
+    int repeats = 3;
+    bool all_kernels = false;  // device: time each instantiation, not only the default
+    bool quiet = false;
+};
+
+/// Fills `report` with cases [{size, variant, seconds, gflops, fraction_of_gemm, max_relative_error}], gemm_gflops and
+/// the checks. Throws InternalError when a result differs from the reference by more than 1e-12.
+void bench_triples(const TriplesOptions& options, nlohmann::json& report);
+
+}  // namespace tessera::bench

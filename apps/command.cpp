@@ -1,0 +1,88 @@
+#include "command.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+
+#include "base/check.hpp"
+#include "base/parallel.hpp"
+#include "base/units.hpp"
+
+namespace tessera::app {
+
+void add_common(CLI::App& command, CommonOptions& options) {
+    command.add_option("--threads", options.threads, "threads to use (default: all cores)")->check(CLI::Range(1, 4096));
+    command.add_flag("--quiet", options.quiet, "no progress, no messages");
+    command.add_flag("--json", options.json, "one JSON object on stdout, nothing else there");
+}
+
+void add_contraction(CLI::App& command, ContractionOptions& o) {
+    command.add_option("--alpha", o.alpha, "scale the product")->capture_default_str();
+    command.add_option("--beta", o.beta, "add this much of the C that is there")->capture_default_str();
+    command
+        .add_option("--filter", o.filter,
+                    "drop result tiles whose norm is below this, skip products that cannot matter")
+        ->capture_default_str();
+    command.add_option("--devices", o.devices, "GPUs to use: none, 0, 0,0 or all")->capture_default_str();
+    command.add_option("--memory", o.memory, "hard budget for tiles, as in 16GiB (default: no limit)");
+    command.add_option("--algorithm", o.algorithm, "auto, stationary_b or outer_product")->capture_default_str();
+    command.add_option("--grid", o.grid, "ranks as PxQ; this process is 1x1")->capture_default_str();
+    command.add_option("--check", o.check, "result tiles to hold against the slow reference")
+        ->capture_default_str()
+        ->check(CLI::Range(0, 1000000));
+    command.add_flag("--explain", o.explain, "print the plan first");
+}
+
+ContractOptions library_options(const ContractionOptions& o, const CommonOptions& common) {
+    require(std::isfinite(o.alpha), "--alpha {} is not finite", o.alpha);
+    require(std::isfinite(o.beta), "--beta {} is not finite", o.beta);
+    require(std::isfinite(o.filter) && o.filter >= 0, "--filter {} is not a finite number >= 0", o.filter);
+    require(o.grid == "1x1", "--grid {}: there is one rank here, so the grid is 1x1", o.grid);
+    if (o.devices != "none")
+        throw BackendUnavailable(
+            fmt::format("--devices {}: this build runs contractions on the CPU; use --devices none", o.devices));
+    ContractOptions out;
+    out.alpha = o.alpha;
+    out.beta = o.beta;
+    out.filter = o.filter;
+    out.memory = o.memory.empty() ? 0 : parse_bytes(o.memory);
+    out.threads = common.threads;
+    out.algorithm = o.algorithm;
+    return out;
+}
+
+double now_seconds() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+ProgressBar::ProgressBar(const std::string& what, bool wanted)
+    : what_(what), on_(wanted && isatty(STDERR_FILENO)), start_(now_seconds()) {}
+
+ProgressBar::~ProgressBar() {
+    if (on_) std::fputs("\r\033[K", stderr);
+}
+
+void ProgressBar::show(double done, double total) {
+    const double now = now_seconds();
+    if (!on_ || now - last_ < 0.1 || total <= 0) return;
+    last_ = now;
+    const double share = std::min(1.0, done / total);
+    constexpr int width = 40;
+    const int full = static_cast<int>(share * width);
+    const double left = share > 0 ? (now - start_) * (1 - share) / share : 0;
+    fmt::print(stderr, "\r\033[K{} [{}{}] {:3.0f} %  {} left", what_, std::string(static_cast<std::size_t>(full), '#'),
+               std::string(static_cast<std::size_t>(width - full), '.'), 100 * share, format_seconds(left));
+    std::fflush(stderr);
+}
+
+void print_json(const nlohmann::json& object) {
+    std::fputs((object.dump(2) + "\n").c_str(), stdout);
+    require(std::fflush(stdout) == 0, "stdout cannot be written");
+}
+
+std::string hex(std::uint64_t value) { return fmt::format("{:016x}", value); }
+
+}  // namespace tessera::app

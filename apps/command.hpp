@@ -1,0 +1,65 @@
+#pragma once
+// What the subcommands share: common options, a progress bar, output.
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "tessera/contract/contract.hpp"
+
+namespace tessera::app {
+
+struct CommonOptions {
+    int threads = 0;
+    bool quiet = false, json = false;
+};
+/// Adds --threads, --quiet, --json.
+void add_common(CLI::App& command, CommonOptions& options);
+
+struct ContractionOptions {
+    double alpha = 1, beta = 0, filter = 0;
+    std::string devices = "none", memory, algorithm = "auto", grid = "1x1";
+    bool explain = false;
+    int check = 8;
+};
+/// Adds --alpha --beta --filter --devices --memory --algorithm --grid --explain --check.
+void add_contraction(CLI::App& command, ContractionOptions& options);
+/// Checks them, and makes the library's options of them.
+ContractOptions library_options(const ContractionOptions& options, const CommonOptions& common);
+
+/// A bar on stderr while it lives, on a terminal only.
+class ProgressBar {
+  public:
+    ProgressBar(const std::string& what, bool wanted);
+    ~ProgressBar();
+    void show(double done, double total);
+
+  private:
+    std::string what_;
+    bool on_ = false;
+    double start_ = 0, last_ = 0;
+};
+
+double now_seconds();
+/// One JSON object on stdout.
+void print_json(const nlohmann::json& object);
+std::string hex(std::uint64_t value);
+
+/// A check failed: exit code 4.
+class CheckFailed : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
+
+using Action = std::function<void()>;
+Action add_info(CLI::App& app);
+Action add_run(CLI::App& app);
+Action add_contract(CLI::App& app);
+Action add_show(CLI::App& app);
+Action add_bench(CLI::App& app);
+
+}  // namespace tessera::app

@@ -1,0 +1,111 @@
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "base/check.hpp"
+#include "bench_sparse.hpp"
+#include "bench_transpose.hpp"
+#include "bench_triples.hpp"
+#include "command.hpp"
+
+namespace tessera::app {
+
+namespace {
+
+void add_sparse(CLI::App& bench, const std::shared_ptr<Action>& chosen) {
+    struct Options {
+        CommonOptions common;
+        SparseBenchOptions bench;
+    };
+    auto o = std::make_shared<Options>();
+    auto* command = bench.add_subcommand("sparse", "small tiles at 10 % occupancy, and what permuted layouts cost");
+    command->add_flag("--peers", o->bench.peers, "time DBCSR too, where it is installed (make bench-packages)");
+    command->add_option("--repetitions", o->bench.repetitions, "best of so many")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 1000));
+    add_common(*command, o->common);
+    command->footer("Example: tessera bench sparse --peers");
+    command->callback([o, chosen] {
+        *chosen = [o] {
+            o->bench.threads = o->common.threads;
+            o->bench.quiet = o->common.quiet;
+            const auto result = bench_sparse(o->bench);
+            if (o->common.json)
+                print_json(result);
+            else
+                print_bench_sparse(result);
+        };
+    });
+}
+
+void add_transpose(CLI::App& bench, const std::shared_ptr<Action>& chosen) {
+    struct Options {
+        CommonOptions common;
+        bench::BenchTransposeOptions bench;
+    };
+    auto o = std::make_shared<Options>();
+    auto* command = bench.add_subcommand("transpose", "tensor transposes against a copy and the scatter loop");
+    command->add_option("--device", o->bench.device, "CUDA device (default: the CPU)")->check(CLI::NonNegativeNumber);
+    command->add_option("--volume", o->bench.volumes, "elements (default: 37e6 77e6 141e6)")
+        ->check(CLI::Range(1.0, 1e11));
+    command->add_option("--samples", o->bench.samples, "random permutations per shape, with their inverses")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 1000));
+    command->add_flag("--reverse", o->bench.reverse, "the reverse permutations instead");
+    add_common(*command, o->common);
+    command->footer("Example: tessera bench transpose --volume 37e6 --samples 2");
+    command->callback([o, chosen] {
+        *chosen = [o] {
+            o->bench.threads = o->common.threads;
+            o->bench.progress = !o->common.quiet;
+            nlohmann::json result;
+            bench::bench_transpose(o->bench, result);
+            if (o->common.json) return print_json(result);
+            fmt::print("{}\n", result["summary"].dump(2));
+        };
+    });
+}
+
+void add_triples(CLI::App& bench, const std::shared_ptr<Action>& chosen) {
+    struct Options {
+        CommonOptions common;
+        bench::TriplesOptions bench;
+    };
+    auto o = std::make_shared<Options>();
+    auto* command = bench.add_subcommand("triples", "the eighteen CCSD(T) contractions, fused and not");
+    command->add_option("--device", o->bench.device, "CUDA device (default: the CPU)")->check(CLI::NonNegativeNumber);
+    command->add_option("--size", o->bench.sizes, "A B C D E long (default: all)");
+    command->add_option("--variant", o->bench.variants,
+                        "fused partially_fused unfused ttgt energy energy_closed_shell (default: all)");
+    add_common(*command, o->common);
+    command->footer("Example: tessera bench triples --size C --variant fused");
+    command->callback([o, chosen] {
+        *chosen = [o] {
+            o->bench.threads = o->common.threads;
+            o->bench.quiet = o->common.quiet;
+            nlohmann::json result;
+            bench::bench_triples(o->bench, result);
+            if (o->common.json) return print_json(result);
+            fmt::print("{:<6} {:<22} {:>10} {:>10}\n", "size", "variant", "GFLOP/s", "of GEMM");
+            for (const auto& c : result["cases"])
+                fmt::print("{:<6} {:<22} {:>10.1f} {:>10.2f}\n", c["size"].get<std::string>(),
+                           c["variant"].get<std::string>(), c["gflops"].get<double>(),
+                           c["fraction_of_gemm"].get<double>());
+        };
+    });
+}
+
+}  // namespace
+
+Action add_bench(CLI::App& app) {
+    auto* command = app.add_subcommand("bench", "the benchmark tables: sparse, transpose, triples");
+    command->require_subcommand(1);
+    command->footer("Example: tessera bench sparse --peers --json");
+    auto chosen = std::make_shared<Action>();
+    add_sparse(*command, chosen);
+    add_transpose(*command, chosen);
+    add_triples(*command, chosen);
+    return [chosen] { (*chosen)(); };
+}
+
+}  // namespace tessera::app

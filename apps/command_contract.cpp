@@ -1,0 +1,175 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/check.hpp"
+#include "command.hpp"
+#include "probe/rates.hpp"
+#include "report.hpp"
+#include "tessera/io/file.hpp"
+#include "tessera/io/hdf5.hpp"
+#include "tessera/io/npy.hpp"
+
+namespace tessera::app {
+
+namespace {
+
+struct Options {
+    CommonOptions common;
+    ContractionOptions contraction;
+    std::string spec, a, b, out;
+    std::int64_t tile = 0;
+    bool conjugate_a = false, conjugate_b = false;
+};
+
+bool is_npy(const std::string& path) { return path.ends_with(".npy"); }
+
+AnyTensor read(const std::string& path, const Options& o) {
+    if (!is_npy(path)) return read_any(path, o.common.threads);
+    return std::visit(
+        [&](const auto& array) -> AnyTensor {
+            using T = typename std::decay_t<decltype(array.data)>::value_type;
+            std::vector<Tiling> tilings;
+            for (auto e : array.extents)
+                tilings.push_back(Tiling::uniform(e, o.tile > 0 ? o.tile : std::max<std::int64_t>(1, e)));
+            return Tensor<T>::from_dense(TileGrid(std::move(tilings)), array.data);
+        },
+        read_npy(path));
+}
+
+void write(const std::string& path, const AnyTensor& tensor) {
+    if (!is_npy(path)) return write_tensor(path, tensor);
+    std::visit(
+        [&](const auto& t) {
+            using T = typename std::decay_t<decltype(t.tile(0))>::value_type;
+            const auto dense = t.to_dense();
+            write_npy<T>(path, t.grid().extents(), dense);
+        },
+        tensor);
+}
+
+std::string scalar_name(const AnyTensor& t) {
+    return std::string(std::visit(
+        [](const auto& x) { return name(ScalarTraits<typename std::decay_t<decltype(x.tile(0))>::value_type>::kind); },
+        t));
+}
+
+template <Scalar T>
+ContractionSummary work(const Options& o, const ContractOptions& given, const Tensor<T>& a, const Tensor<T>* b,
+                        std::optional<Tensor<T>> old, AnyTensor& out) {
+    ContractionSummary s;
+    s.spec = ContractionSpec(o.spec).text();
+    auto options = given;
+    options.conjugate_a = o.conjugate_a;
+    options.conjugate_b = o.conjugate_b;
+    const double gemm_before = o.common.json ? measure_gemm_gflops(o.common.threads) : 0;
+    Contraction<T> result;
+    {
+        ProgressBar bar(s.spec, !o.common.quiet && !o.common.json);
+        options.on_progress = [&](double done, double total) { bar.show(done, total); };
+        double pause = 0;
+        options.on_plan = [&](const Plan& plan) {
+            const double t = now_seconds();
+            if (o.contraction.explain) fmt::print(o.common.json ? stderr : stdout, "{}", explain(plan));
+            std::fflush(stdout);
+            pause = now_seconds() - t;
+        };
+        const double start = now_seconds();
+        if (!b) {
+            result = contract(o.spec, a, options);
+        } else if (old) {
+            result.report = contract_into<T>(o.spec, a, *b, *old, options);
+            result.tensor = std::move(*old);
+        } else {
+            result = contract(o.spec, a, *b, options);
+        }
+        s.seconds = now_seconds() - start - pause;
+    }
+    if (o.common.json) s.gemm_gflops = std::max(gemm_before, measure_gemm_gflops(o.common.threads));
+    s.report = result.report;
+    s.density_a = a.shape().density();
+    s.density_b = b ? b->shape().density() : 0;
+    s.density_c = result.tensor.shape().density();
+    s.metadata_bytes = a.metadata_bytes() + (b ? b->metadata_bytes() : 0) + result.tensor.metadata_bytes();
+    s.checksum = checksum(result.tensor);
+    const ContractionSpec spec(o.spec);
+    if (b && o.contraction.beta == 0 && o.contraction.filter == 0 && !spec.needs_reduction(0) &&
+        !spec.needs_reduction(1)) {
+        VerifyOptions v;
+        v.tiles = o.contraction.check;
+        v.alpha = options.alpha;
+        v.conjugate_a = o.conjugate_a;
+        v.conjugate_b = o.conjugate_b;
+        v.threads = o.common.threads;
+        s.checked = verify_sample<T>(o.spec, a, *b, result.tensor, v);
+        const double allowed = std::is_same_v<RealOf<T>, float> ? 1e-3 : 1e-10;
+        if (s.checked.max_relative_error > allowed)
+            throw CheckFailed(
+                fmt::format("{}: a sampled element is off by {:.2e} relative to the slow sum; nothing was written",
+                            s.spec, s.checked.max_relative_error));
+    }
+    out = std::move(result.tensor);
+    return s;
+}
+
+void run(const Options& o) {
+    const ContractionSpec spec(o.spec);
+    const auto options = library_options(o.contraction, o.common);
+    require(o.tile >= 0, "--tile {} is negative", o.tile);
+    require(spec.operand_count() == 1 || !o.b.empty(), "spec '{}' has two operands: give the second one with --b",
+            spec.text());
+    require(spec.operand_count() == 2 || o.b.empty(), "spec '{}' has one operand, but --b {} is given", spec.text(),
+            o.b);
+    require(!o.out.empty() || o.contraction.beta == 0, "--beta {} adds to the tensor in --out, which is not given",
+            o.contraction.beta);
+    if (!o.out.empty()) require_writable(o.out);
+    const AnyTensor a = read(o.a, o);
+    std::optional<AnyTensor> b, old;
+    if (!o.b.empty()) b = read(o.b, o);
+    if (o.contraction.beta != 0) old = read(o.out, o);
+    if (b)
+        require(a.index() == b->index(), "A ({}) holds {}, B ({}) holds {}: they must be the same", o.a, scalar_name(a),
+                o.b, scalar_name(*b));
+    if (old)
+        require(a.index() == old->index(), "A ({}) holds {}, C ({}) holds {}: they must be the same", o.a,
+                scalar_name(a), o.out, scalar_name(*old));
+
+    AnyTensor result;
+    const auto summary = std::visit(
+        [&](const auto& x) {
+            using T = typename std::decay_t<decltype(x.tile(0))>::value_type;
+            std::optional<Tensor<T>> c;
+            if (old) c = std::get<Tensor<T>>(std::move(*old));
+            return work<T>(o, options, x, b ? &std::get<Tensor<T>>(*b) : nullptr, std::move(c), result);
+        },
+        a);
+    if (!o.out.empty()) write(o.out, result);
+    if (o.common.json)
+        print_json(to_json(summary));
+    else if (!o.common.quiet) {
+        fmt::print("{}", to_text(summary));
+        if (!o.out.empty()) fmt::print("written     {}\n", o.out);
+    }
+}
+
+}  // namespace
+
+Action add_contract(CLI::App& app) {
+    auto o = std::make_shared<Options>();
+    auto* command = app.add_subcommand("contract", "contract stored tensors");
+    command->add_option("spec", o->spec, "einsum with the result written out, as in 'pcd,cdab->pab'")->required();
+    command->add_option("--a", o->a, "first operand (.h5, or dense .npy)")->required();
+    command->add_option("--b", o->b, "second operand");
+    command->add_option("--out", o->out,
+                        "where the result goes (.h5 or .npy); with --beta, C is read from there first");
+    command->add_option("--tile", o->tile, "tile size for .npy operands (default: one tile)");
+    command->add_flag("--conjugate-a", o->conjugate_a, "use the complex conjugate of A");
+    command->add_flag("--conjugate-b", o->conjugate_b, "use the complex conjugate of B");
+    add_contraction(*command, o->contraction);
+    add_common(*command, o->common);
+    command->footer("Example: tessera contract 'ik,kj->ij' --a A.h5 --b B.h5 --out C.h5 --filter 1e-8 --explain");
+    return [o] { run(*o); };
+}
+
+}  // namespace tessera::app

@@ -1,0 +1,80 @@
+#include "cublas_library.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/cuda/device.hpp"
+#include "tessera/base/error.hpp"
+
+namespace tessera::bench {
+
+namespace {
+using Create = int (*)(void**);
+using Destroy = int (*)(void*);
+using GetVersion = int (*)(void*, int*);
+using Dgemm = int (*)(void*, int, int, int, int, int, const double*, const double*, int, const double*, int,
+                      const double*, double*, int);
+}  // namespace
+
+CublasLibrary::CublasLibrary() {
+    for (const char* name :
+         {"libcublas.so.13", "libcublas.so.12", "libcublas.so", "/usr/local/cuda/lib64/libcublas.so"})
+        if (library_ == nullptr) library_ = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (library_ == nullptr) return;
+    const auto create = reinterpret_cast<Create>(dlsym(library_, "cublasCreate_v2"));
+    const auto version = reinterpret_cast<GetVersion>(dlsym(library_, "cublasGetVersion_v2"));
+    dgemm_ = dlsym(library_, "cublasDgemm_v2");
+    destroy_ = dlsym(library_, "cublasDestroy_v2");
+    if (create == nullptr || dgemm_ == nullptr || destroy_ == nullptr || create(&handle_) != 0) {
+        handle_ = nullptr;
+        return;
+    }
+    int number = 0;
+    if (version != nullptr && version(handle_, &number) == 0) version_ = std::to_string(number);
+}
+
+CublasLibrary::~CublasLibrary() {
+    if (handle_ != nullptr) reinterpret_cast<Destroy>(destroy_)(handle_);
+    // The library stays loaded: unloading it under a live CUDA context is not safe.
+}
+
+void CublasLibrary::dgemm(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k,
+                          double alpha, const double* a, std::int64_t lda, const double* b, std::int64_t ldb,
+                          double beta, double* c, std::int64_t ldc) const {
+    const int status =
+        reinterpret_cast<Dgemm>(dgemm_)(handle_, transpose_a ? 1 : 0, transpose_b ? 1 : 0, static_cast<int>(m),
+                                        static_cast<int>(n), static_cast<int>(k), &alpha, a, static_cast<int>(lda), b,
+                                        static_cast<int>(ldb), &beta, c, static_cast<int>(ldc));
+    if (status != 0) throw MachineError("cublasDgemm: status " + std::to_string(status));
+}
+
+double cublas_dgemm_gflops(const CublasLibrary& cublas) {
+    if (!cublas.available()) return 0;
+    namespace cuda = kernels::cuda;
+    double best = 0;
+    for (std::int64_t n : {4096, 8192}) {
+        std::vector<double> host(static_cast<std::size_t>(n * n));
+        for (std::size_t x = 0; x < host.size(); ++x)
+            host[x] = static_cast<double>(x * 2654435761U % 1000003) * 1e-6 - 0.5;
+        const std::size_t bytes = host.size() * sizeof(double);
+        const cuda::DeviceBuffer a(bytes), b(bytes), c(bytes);
+        cuda::copy_to_device(a.data(), host.data(), bytes);
+        std::ranges::reverse(host);
+        cuda::copy_to_device(b.data(), host.data(), bytes);
+        for (int run = 0; run < 6; ++run) {
+            cuda::Event start, stop;
+            start.record();
+            cublas.dgemm(false, false, n, n, n, 1, static_cast<const double*>(a.data()), n,
+                         static_cast<const double*>(b.data()), n, 0, static_cast<double*>(c.data()), n);
+            stop.record();
+            const double seconds = stop.seconds_since(start);
+            const double size = static_cast<double>(n);
+            if (run > 0) best = std::max(best, 2 * size * size * size / seconds * 1e-9);
+        }
+    }
+    return best;
+}
+
+}  // namespace tessera::bench

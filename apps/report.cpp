@@ -1,0 +1,84 @@
+#include "report.hpp"
+
+#include <fmt/format.h>
+
+#include "base/units.hpp"
+#include "command.hpp"
+
+namespace tessera::app {
+
+namespace {
+double gflops(const ContractionSummary& s) { return s.seconds > 0 ? s.report.flops / s.seconds * 1e-9 : 0; }
+double fraction(const ContractionSummary& s) { return s.gemm_gflops > 0 ? gflops(s) / s.gemm_gflops : 0; }
+}  // namespace
+
+nlohmann::json to_json(const ContractionSummary& s) {
+    const auto& r = s.report;
+    nlohmann::json j = {
+        {"spec", s.spec},
+        {"flops", r.flops},
+        {"products", r.products},
+        {"seconds", s.seconds},
+        {"plan_seconds", r.plan_seconds},
+        {"gflops", gflops(s)},
+        {"gemm_gflops", s.gemm_gflops},
+        {"fraction_of_gemm", fraction(s)},
+        {"density", {{"a", s.density_a}, {"b", s.density_b}, {"c", s.density_c}}},
+        {"bytes",
+         {{"a", r.bytes_a},
+          {"b", r.bytes_b},
+          {"c", r.bytes_c},
+          {"metadata", s.metadata_bytes},
+          {"moved_host_to_device", 0},
+          {"moved_device_to_host", 0},
+          {"moved_device_to_device", 0},
+          {"sent", 0}}},
+        {"peak_bytes", {{"host", r.peak_host_bytes}, {"device", 0}}},
+        {"generated_tiles", r.made_tiles},
+        {"dropped_tiles", r.dropped_tiles},
+        {"left_out_bound", r.left_out},
+        {"checked",
+         {{"tiles", s.checked.tiles},
+          {"elements", s.checked.elements},
+          {"max_relative_error", s.checked.max_relative_error}}},
+        {"checksum", hex(s.checksum)},
+        {"algorithm", r.algorithm},
+        {"ranks", 1},
+        {"devices", nlohmann::json::array()},
+        {"threads", r.threads},
+    };
+    if (!s.problem.empty()) j["problem"] = s.problem;
+    return j;
+}
+
+std::string to_text(const ContractionSummary& s) {
+    const auto& r = s.report;
+    std::string out;
+    out += fmt::format("time        {} ({} planning), {} threads\n", format_seconds(s.seconds),
+                       format_seconds(r.plan_seconds), r.threads);
+    if (r.flops > 0) {
+        out += fmt::format("rate        {:.1f} GFLOP/s", gflops(s));
+        if (s.gemm_gflops > 0)
+            out += fmt::format(", {:.0f} % of this machine's GEMM rate of {:.1f} GFLOP/s", 100 * fraction(s),
+                               s.gemm_gflops);
+        out += "\n";
+        out += fmt::format("work        {} in {} tile products", format_flops(r.flops), format_count(r.products));
+        if (r.made_tiles > 0) out += fmt::format(", {} tiles made on demand", format_count(r.made_tiles));
+        out += "\n";
+    }
+    out += fmt::format("density     A {:.2f} %, B {:.2f} %, C {:.2f} %\n", 100 * s.density_a, 100 * s.density_b,
+                       100 * s.density_c);
+    out += fmt::format("memory      {} of tiles at most (A {}, B {}, C {})\n", format_bytes(r.peak_host_bytes),
+                       format_bytes(r.bytes_a), format_bytes(r.bytes_b), format_bytes(r.bytes_c));
+    if (r.left_out > 0 || r.dropped_tiles > 0)
+        out += fmt::format("filter      left out: norm of at most {:.3g}; {} result tiles dropped\n", r.left_out,
+                           format_count(r.dropped_tiles));
+    if (s.checked.tiles > 0)
+        out += fmt::format(
+            "check       {} sampled tiles ({} elements) against the slow sum: largest relative error {:.1e}\n",
+            s.checked.tiles, format_count(s.checked.elements), s.checked.max_relative_error);
+    out += fmt::format("checksum    {}\n", hex(s.checksum));
+    return out;
+}
+
+}  // namespace tessera::app

@@ -1,0 +1,45 @@
+// The transpose benchmark as a program of its own, with the knobs that tuning needs.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "bench_transpose.hpp"
+#include "tessera/base/error.hpp"
+
+int main(int argc, char** argv) {
+    tessera::bench::BenchTransposeOptions options;
+    std::string file;
+    bool json = false, no_scatter = false;
+    CLI::App app{"times tensor transposes against a copy and the scatter loop"};
+    app.add_option("--device", options.device, "CUDA device; without it the CPU");
+    app.add_option("--volume", options.volumes, "elements (default 37e6 77e6 141e6)");
+    app.add_option("--rank", options.ranks, "ranks (default 2..8 15)");
+    app.add_option("--ratio", options.ratios, "largest over smallest extent (default 1 5 15)");
+    app.add_option("--samples", options.samples, "random permutations per shape, with their inverses");
+    app.add_flag("--reverse", options.reverse, "reverse permutations instead of random ones");
+    app.add_option("--threads", options.threads, "CPU threads (0: all)");
+    app.add_option("--repeats", options.repeats, "best of so many");
+    app.add_option("--seed", options.seed, "of extents' order and permutations");
+    app.add_option("--commit", options.commit, "commit to record");
+    app.add_option("--variant", options.variant, "device tile shape, for tuning");
+    app.add_flag("--no-scatter", no_scatter, "leave the scatter loop out");
+    app.add_flag("--json", json, "all cases as JSON on stdout");
+    app.add_option("--output", file, "write the JSON there as well");
+    CLI11_PARSE(app, argc, argv);
+    options.scatter = !no_scatter;
+    try {
+        nlohmann::json out;
+        const int code = tessera::bench::bench_transpose(options, out);
+        if (!file.empty()) std::ofstream(file) << out.dump(1) << "\n";
+        if (json) std::cout << out.dump(1) << "\n";
+        if (!json) std::cout << out["summary"].dump(1) << "\n";
+        return code;
+    } catch (const tessera::Error& e) {
+        std::cerr << "transpose_bench: " << e.what() << "\n";
+        return e.exit_code();
+    }
+}

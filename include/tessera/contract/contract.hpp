@@ -1,0 +1,113 @@
+#pragma once
+// The front door: C = alpha A B + beta C for any einsum of one or two block-sparse tensors.
+
+#include <complex>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "tessera/index/contraction_spec.hpp"
+#include "tessera/plan/plan.hpp"
+#include "tessera/tensor/generated_tensor.hpp"
+#include "tessera/tensor/tensor.hpp"
+
+namespace tessera {
+
+struct ContractOptions {
+    std::complex<double> alpha = 1.0;
+    std::complex<double> beta = 0.0;  // with contract_into
+    bool conjugate_a = false, conjugate_b = false;
+    /// Result tiles whose norm stays below this are dropped, products that cannot matter are skipped.
+    double filter = 0;
+    /// Compute these tiles only (all of them, also where they are zero).
+    const Shape* result_shape = nullptr;
+    /// Bytes for tiles on the host, operands and result included; 0 means no limit. Too small: BudgetError.
+    std::int64_t memory = 0;
+    int threads = 0;  // 0: all cores
+    std::string algorithm = "auto";
+    /// Called with the plan before any work.
+    std::function<void(const Plan&)> on_plan;
+    /// Called now and then with flops done and flops in all, from one thread at a time.
+    std::function<void(double done, double total)> on_progress;
+};
+
+struct ContractReport {
+    /// No more than this (Frobenius norm) was left out by the filter. Tiles outside a given result shape do not count.
+    double left_out = 0;
+    double flops = 0;
+    std::int64_t products = 0, made_tiles = 0, dropped_tiles = 0;
+    std::int64_t bytes_a = 0, bytes_b = 0, bytes_c = 0, peak_host_bytes = 0;
+    double plan_seconds = 0, execute_seconds = 0;
+    std::string algorithm;
+    int threads = 0;
+};
+
+template <Scalar T>
+struct Contraction {
+    Tensor<T> tensor;
+    ContractReport report;
+};
+
+/// An operand: a stored tensor, or one that is made on demand. Refers to it; does not own it.
+template <Scalar T>
+class ContractOperand {
+  public:
+    ContractOperand(const Tensor<T>& stored) : stored_(&stored) {}
+    ContractOperand(const GeneratedTensor<T>& made) : made_(&made) {}
+    const Tensor<T>* stored() const { return stored_; }
+    const GeneratedTensor<T>* made() const { return made_; }
+    const Shape& shape() const { return stored_ ? stored_->shape() : made_->shape; }
+
+  private:
+    const Tensor<T>* stored_ = nullptr;
+    const GeneratedTensor<T>* made_ = nullptr;
+};
+
+/// Two operands: contract("pcd,cdab->pab", a, b).
+template <Scalar T>
+Contraction<T> contract(std::string_view spec, const std::type_identity_t<ContractOperand<T>>& a,
+                        const std::type_identity_t<ContractOperand<T>>& b, const ContractOptions& options);
+
+/// One operand: permute, trace, diagonal, partial sums.
+template <Scalar T>
+Contraction<T> contract(std::string_view spec, const Tensor<T>& a, const ContractOptions& options = {});
+
+template <Scalar T>
+Contraction<T> contract(std::string_view spec, const Tensor<T>& a, const Tensor<T>& b,
+                        const ContractOptions& options = {}) {
+    return contract<T>(spec, ContractOperand<T>(a), ContractOperand<T>(b), options);
+}
+template <Scalar T>
+Contraction<T> contract(std::string_view spec, const Tensor<T>& a, const GeneratedTensor<T>& b,
+                        const ContractOptions& options = {}) {
+    return contract<T>(spec, ContractOperand<T>(a), ContractOperand<T>(b), options);
+}
+template <Scalar T>
+Contraction<T> contract(std::string_view spec, const GeneratedTensor<T>& a, const Tensor<T>& b,
+                        const ContractOptions& options = {}) {
+    return contract<T>(spec, ContractOperand<T>(a), ContractOperand<T>(b), options);
+}
+template <Scalar T>
+Contraction<T> contract(std::string_view spec, const GeneratedTensor<T>& a, const GeneratedTensor<T>& b,
+                        const ContractOptions& options = {}) {
+    return contract<T>(spec, ContractOperand<T>(a), ContractOperand<T>(b), options);
+}
+
+/// c = alpha a b + beta c. On an exception c is as it was.
+template <Scalar T>
+ContractReport contract_into(std::string_view spec, const std::type_identity_t<ContractOperand<T>>& a,
+                             const std::type_identity_t<ContractOperand<T>>& b, Tensor<T>& c,
+                             const ContractOptions& options = {});
+
+/// Just the tensor.
+template <Scalar T>
+Tensor<T> einsum(std::string_view spec, const Tensor<T>& a, const Tensor<T>& b) {
+    return contract(spec, a, b).tensor;
+}
+template <Scalar T>
+Tensor<T> einsum(std::string_view spec, const Tensor<T>& a) {
+    return contract(spec, a).tensor;
+}
+
+}  // namespace tessera

@@ -1,0 +1,16 @@
+#pragma once
+// A tensor that is never stored: its tiles are made when they are needed.
+
+#include "tessera/shape/shape.hpp"
+#include "tessera/storage/tile_source.hpp"
+
+namespace tessera {
+
+/// The norms of the shape must be upper bounds of the tiles' norms.
+template <Scalar T>
+struct GeneratedTensor {
+    Shape shape;
+    TileGenerator<T> make;
+};
+
+}  // namespace tessera

@@ -1,0 +1,8 @@
+#pragma once
+// Everything a program needs.
+
+#include "tessera/base/error.hpp"
+#include "tessera/contract/contract.hpp"
+#include "tessera/index/contraction_spec.hpp"
+#include "tessera/plan/plan.hpp"
+#include "tessera/tensor/tensor.hpp"

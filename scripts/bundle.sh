@@ -1,0 +1,40 @@
+#!/bin/sh
+# One relocatable archive of what was built: the program, the CUDA tests, the benches and the shared libraries they
+# need, for machines that have a driver (and cuBLAS, MPI) but none of the Debian packages.
+# usage: bundle.sh [build-directory] [archive]     then there: tar xf ARCHIVE && tessera-bundle/run tessera --version
+set -eu
+here=$(cd "$(dirname "$0")/.." && pwd)
+build=${1:-$here/build}
+archive=${2:-$build/tessera-bundle.tar.xz}
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+mkdir -p "$stage/tessera-bundle/bin" "$stage/tessera-bundle/lib"
+
+for program in "$build/tessera" "$build"/bench/* "$build"/tests/cuda_*; do
+    [ -f "$program" ] && [ -x "$program" ] && cp "$program" "$stage/tessera-bundle/bin/"
+done
+strip --strip-unneeded "$stage"/tessera-bundle/bin/* 2>/dev/null || true
+
+# The C library, the driver and the CUDA and MPI libraries belong to the machine; everything else goes along.
+ldd "$stage"/tessera-bundle/bin/* 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u |
+    while read -r soname path; do
+        case $soname in
+            libc.so.*|libm.so.*|libdl.so.*|librt.so.*|libpthread.so.*|libresolv.so.*|ld-linux*) continue ;;
+            libcu*.so*|libnv*.so*|libmpi*.so*|libopen-*.so*) continue ;;
+        esac
+        cp -L "$path" "$stage/tessera-bundle/lib/$soname"
+        strip --strip-unneeded "$stage/tessera-bundle/lib/$soname" 2>/dev/null || true
+    done
+
+cat > "$stage/tessera-bundle/run" <<'RUN'
+#!/bin/sh
+# usage: run PROGRAM [arguments]: a program of this bundle with the bundle's libraries
+root=$(cd "$(dirname "$0")" && pwd)
+[ $# -gt 0 ] || { echo "usage: $0 PROGRAM [arguments]; programs: $(ls "$root/bin" | tr '\n' ' ')" >&2; exit 2; }
+program=$1
+shift
+LD_LIBRARY_PATH="$root/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" exec "$root/bin/$program" "$@"
+RUN
+chmod +x "$stage/tessera-bundle/run"
+tar -C "$stage" -cf - tessera-bundle | xz -T0 -6 > "$archive"
+echo "$archive: $(du -h "$archive" | cut -f1), $(ls "$stage/tessera-bundle/bin" | wc -l) programs"

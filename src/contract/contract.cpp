@@ -1,0 +1,226 @@
+#include "tessera/contract/contract.hpp"
+
+#include <chrono>
+#include <cmath>
+#include <optional>
+
+#include "base/check.hpp"
+#include "base/parallel.hpp"
+#include "contract/reduce.hpp"
+#include "execute/cpu/execute.hpp"
+#include "inspect/build_plan.hpp"
+#include "tensor/tensor_impl.hpp"
+
+namespace tessera {
+
+namespace {
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+template <Scalar T>
+T scalar_of(std::complex<double> value, const char* what) {
+    require(std::isfinite(value.real()) && std::isfinite(value.imag()), "{} is not finite: {} + {}i", what,
+            value.real(), value.imag());
+    if constexpr (is_complex<T>) {
+        return T(static_cast<RealOf<T>>(value.real()), static_cast<RealOf<T>>(value.imag()));
+    } else {
+        require(value.imag() == 0, "{} has an imaginary part of {}, but the tensors are real", what, value.imag());
+        return static_cast<T>(value.real());
+    }
+}
+
+/// An operand as the plan sees it: stored or made, without diagonals and sums of its own.
+template <Scalar T>
+struct Prepared {
+    std::optional<Tensor<T>> reduced;
+    const Tensor<T>* stored = nullptr;
+    const GeneratedTensor<T>* made = nullptr;
+    std::int64_t original_bytes = 0;  // of the operand a reduction was made from
+
+    Prepared(const ContractionSpec& spec, int operand, const ContractOperand<T>& x, int threads)
+        : stored(x.stored()), made(x.made()) {
+        if (!spec.needs_reduction(operand)) return;
+        // A diagonal or a sum of an operand that is made on demand needs its tiles once, before the product.
+        std::optional<Tensor<T>> all;
+        if (made) all = Tensor<T>::generate(made->shape, made->make, threads);
+        const Tensor<T>& from = made ? *all : *stored;
+        reduced = reduce(from, spec.labels(operand), spec.reduced_labels(operand), threads);
+        if (stored) original_bytes = stored->tile_bytes();
+        stored = &*reduced;
+        made = nullptr;
+    }
+    const Shape& shape() const { return stored ? stored->shape() : made->shape; }
+    SourceKind kind() const { return stored ? SourceKind::stored : SourceKind::host_made; }
+    TileSource<T> source() const {
+        if (stored) return {[t = &stored->impl()](std::int64_t slot) { return t->tile(slot); }, {}};
+        return {{}, made->make};
+    }
+};
+
+/// Result tiles whose norm is below the filter go; what they held is added to what was left out.
+template <Scalar T>
+Tensor<T> drop_small(Tensor<T> c, const Plan& plan, ContractReport& report) {
+    double square = report.left_out * report.left_out;
+    for (std::int64_t s = 0; s < c.tile_count(); ++s) {
+        const double n = c.shape().norm_of(s);
+        if (n >= plan.filter) continue;
+        const double skipped = plan.skipped[s];
+        square += (skipped + n) * (skipped + n) - skipped * skipped;
+        ++report.dropped_tiles;
+    }
+    report.left_out = std::sqrt(square) * (1 + 1e-12);
+    return report.dropped_tiles > 0 ? filter(c, plan.filter) : std::move(c);
+}
+
+template <Scalar T>
+Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const ContractOperand<T>& b,
+                   const Tensor<T>* old, const ContractOptions& options) {
+    const double start = now();
+    const ContractionSpec spec(text);
+    require(spec.operand_count() == 2, "spec '{}': has one operand, but two were given", spec.text());
+    const TileGrid grid = spec.result_grid(a.shape().grid(), b.shape().grid());
+    require(options.filter >= 0 && std::isfinite(options.filter), "filter {} is not a finite number >= 0",
+            options.filter);
+    require(options.memory >= 0, "memory budget {} is negative", options.memory);
+    const T alpha = scalar_of<T>(options.alpha, "alpha"), beta = scalar_of<T>(options.beta, "beta");
+    require(old || beta == T(0), "beta is {}, but there is no C to add to: use contract_into", options.beta.real());
+    if (old)
+        require(old->grid() == grid, "spec '{}': C is {}, but the result is {}", spec.text(), to_string(old->grid()),
+                to_string(grid));
+    const bool adds = old && beta != T(0);
+
+    const Prepared<T> pa(spec, 0, a, options.threads), pb(spec, 1, b, options.threads);
+    const ContractionSpec reduced(spec.reduced_labels(0) + "," + spec.reduced_labels(1) + "->" + spec.c());
+
+    MachineModel machine;
+    machine.threads_per_rank = resolve_threads(options.threads);
+    PlanRequest request;
+    request.spec = &reduced;
+    request.a = &pa.shape();
+    request.b = &pb.shape();
+    request.source_a = pa.kind();
+    request.source_b = pb.kind();
+    request.scalar = ScalarTraits<T>::kind;
+    request.screening = {options.filter, static_cast<double>(std::abs(alpha)), options.result_shape};
+    if (adds && !options.result_shape) request.accumulate = &old->shape();
+    request.memory = options.memory;
+    request.other_bytes = pa.original_bytes + pb.original_bytes + (old ? old->tile_bytes() : 0);
+    request.algorithm = options.algorithm;
+    const Plan plan = build_plan(request, machine);
+#ifndef NDEBUG
+    validate(plan, options.memory);
+#endif
+    ContractReport report;
+    report.plan_seconds = now() - start;
+    if (options.on_plan) options.on_plan(plan);
+
+    const double begin = now();
+    MemoryBudget budget(options.memory > 0 ? options.memory : MemoryBudget::kUnlimited);
+    budget.take(plan.counts.bytes_a + plan.counts.bytes_b + request.other_bytes, "operands");
+    auto impl = std::make_unique<typename Tensor<T>::Impl>(plan.c, &budget, "result");
+    std::vector<double> norms(static_cast<std::size_t>(plan.c.tile_count()));
+    TileSink<T> sink;
+    sink.tile = [&](std::int64_t slot) { return impl->tile(slot); };
+    if (adds)
+        sink.old_tile = [&](std::int64_t slot) -> const T* {
+            const auto s = old->shape().find(plan.c.tile(slot));
+            return s ? old->impl().tile(*s) : nullptr;
+        };
+    sink.finished = [&](std::int64_t slot, double norm) { norms[slot] = norm; };
+    ExecuteOptions<T> how;
+    how.alpha = alpha;
+    how.beta = beta;
+    how.conjugate_a = options.conjugate_a;
+    how.conjugate_b = options.conjugate_b;
+    how.budget = &budget;
+    how.progress = options.on_progress;
+    const auto counts = execute(plan, pa.source(), pb.source(), sink, how);
+    impl->set_norms(std::move(norms));
+    impl->buffer.leave_budget();
+
+    report.left_out = plan.counts.left_out_bound;
+    report.flops = plan.counts.flops;
+    report.products = plan.counts.products;
+    report.made_tiles = counts.made_tiles;
+    report.bytes_a = plan.counts.bytes_a;
+    report.bytes_b = plan.counts.bytes_b;
+    report.bytes_c = plan.counts.bytes_c;
+    report.peak_host_bytes = budget.peak();
+    report.algorithm = plan.algorithm;
+    report.threads = plan.threads;
+    Tensor<T> c(std::move(impl));
+    if (options.filter > 0 && !options.result_shape) c = drop_small(std::move(c), plan, report);
+    report.execute_seconds = now() - begin;
+    return {std::move(c), std::move(report)};
+}
+
+}  // namespace
+
+template <Scalar T>
+Contraction<T> contract(std::string_view spec, const std::type_identity_t<ContractOperand<T>>& a,
+                        const std::type_identity_t<ContractOperand<T>>& b, const ContractOptions& options) {
+    return run<T>(spec, a, b, nullptr, options);
+}
+
+template <Scalar T>
+ContractReport contract_into(std::string_view spec, const std::type_identity_t<ContractOperand<T>>& a,
+                             const std::type_identity_t<ContractOperand<T>>& b, Tensor<T>& c,
+                             const ContractOptions& options) {
+    auto result = run<T>(spec, a, b, &c, options);
+    c = std::move(result.tensor);
+    return std::move(result.report);
+}
+
+template <Scalar T>
+Contraction<T> contract(std::string_view text, const Tensor<T>& a, const ContractOptions& options) {
+    const double start = now();
+    const ContractionSpec spec(text);
+    spec.result_grid(a.grid());
+    const T alpha = scalar_of<T>(options.alpha, "alpha"), beta = scalar_of<T>(options.beta, "beta");
+    require(beta == T(0), "beta is {}, but a contraction of one operand has no C to add to", options.beta.real());
+    require(options.filter >= 0 && std::isfinite(options.filter), "filter {} is not a finite number >= 0",
+            options.filter);
+    Contraction<T> out{reduce(a, spec.a(), spec.c(), options.threads), {}};
+    if (alpha != T(1) || options.conjugate_a)
+        out.tensor.update_tiles([&](const TileInfo&, std::span<T> tile) {
+            for (auto& e : tile) e = alpha * conjugate_if(e, options.conjugate_a);
+        });
+    out.report.bytes_a = a.tile_bytes();
+    if (options.filter > 0) {
+        double square = 0;
+        for (double n : out.tensor.shape().norms())
+            if (n < options.filter) square += n * n, ++out.report.dropped_tiles;
+        out.report.left_out = std::sqrt(square) * (1 + 1e-12);
+        out.tensor = filter(out.tensor, options.filter);
+    }
+    out.report.bytes_c = out.tensor.tile_bytes();
+    out.report.peak_host_bytes = out.report.bytes_a + out.report.bytes_c;
+    out.report.algorithm = "reduce";
+    out.report.threads = resolve_threads(options.threads);
+    out.report.execute_seconds = now() - start;
+    return out;
+}
+
+template <Scalar T>
+Tensor<T> permute(const Tensor<T>& x, const Permutation& p, int threads) {
+    require(p.rank() == x.rank(), "permute: permutation {} for a tensor of rank {}", to_string(p), x.rank());
+    std::string in, out;
+    for (int d = 0; d < x.rank(); ++d) in += static_cast<char>('a' + d);
+    for (int d = 0; d < x.rank(); ++d) out += in[p[d]];
+    return reduce(x, in, out, threads);
+}
+
+#define TESSERA_INSTANTIATE(T)                                                                                    \
+    template Contraction<T> contract<T>(std::string_view, const std::type_identity_t<ContractOperand<T>>&,        \
+                                        const std::type_identity_t<ContractOperand<T>>&, const ContractOptions&); \
+    template ContractReport contract_into<T>(std::string_view, const std::type_identity_t<ContractOperand<T>>&,   \
+                                             const std::type_identity_t<ContractOperand<T>>&, Tensor<T>&,         \
+                                             const ContractOptions&);                                             \
+    template Contraction<T> contract<T>(std::string_view, const Tensor<T>&, const ContractOptions&);              \
+    template Tensor<T> permute(const Tensor<T>&, const Permutation&, int);
+TESSERA_INSTANTIATE(float)
+TESSERA_INSTANTIATE(double)
+TESSERA_INSTANTIATE(std::complex<float>)
+TESSERA_INSTANTIATE(std::complex<double>)
+
+}  // namespace tessera

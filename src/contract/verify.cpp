@@ -1,0 +1,141 @@
+#include "contract/verify.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <mutex>
+
+#include "base/check.hpp"
+#include "base/hash.hpp"
+#include "base/parallel.hpp"
+#include "shape/product_shape.hpp"
+
+namespace tessera {
+
+namespace {
+
+/// Offsets of all positions of some labels in a row-major tile.
+std::vector<std::int64_t> offsets_of(const std::string& group, const std::string& labels, const IndexVector& extents) {
+    const auto strides = row_major_strides(extents);
+    std::vector<std::int64_t> offsets{0};
+    for (char l : group) {
+        const int d = static_cast<int>(labels.find(l));
+        std::vector<std::int64_t> next;
+        next.reserve(offsets.size() * static_cast<std::size_t>(extents[d]));
+        for (auto o : offsets)
+            for (std::int64_t e = 0; e < extents[d]; ++e) next.push_back(o + e * strides[d]);
+        offsets = std::move(next);
+    }
+    return offsets;
+}
+
+template <Scalar T>
+using Sum = std::conditional_t<is_complex<T>, std::complex<double>, double>;
+
+template <Scalar T>
+std::vector<T> tile_of(const ContractOperand<T>& x, std::int64_t slot) {
+    if (x.stored()) {
+        const auto t = x.stored()->tile(slot);
+        return {t.begin(), t.end()};
+    }
+    const auto info = tile_info(x.shape().grid(), x.shape().tile(slot));
+    std::vector<T> tile(static_cast<std::size_t>(info.extents.product()));
+    x.made()->make(info, tile);
+    return tile;
+}
+
+}  // namespace
+
+template <Scalar T>
+Verification verify_sample(std::string_view text, const std::type_identity_t<ContractOperand<T>>& a,
+                           const std::type_identity_t<ContractOperand<T>>& b, const Tensor<T>& c,
+                           const VerifyOptions& options) {
+    const ContractionSpec spec(text);
+    require(spec.operand_count() == 2 && !spec.needs_reduction(0) && !spec.needs_reduction(1),
+            "verify: '{}' has diagonals or sums of one operand", spec.text());
+    Verification out;
+    if (c.tile_count() == 0 || options.tiles <= 0) return out;
+
+    std::vector<ShapeEntry> sample;
+    for (int i = 0; i < options.tiles; ++i) {
+        const auto slot = static_cast<std::int64_t>(mix64(static_cast<std::uint64_t>(i)) %
+                                                    static_cast<std::uint64_t>(c.tile_count()));
+        sample.push_back({c.shape().tile(slot), 1.0});
+    }
+    const auto by_tile = [](const ShapeEntry& x, const ShapeEntry& y) { return x.tile < y.tile; };
+    std::sort(sample.begin(), sample.end(), by_tile);
+    sample.erase(std::unique(sample.begin(), sample.end(), [](auto& x, auto& y) { return x.tile == y.tile; }),
+                 sample.end());
+    const Shape wanted(c.grid(), std::move(sample));
+    const auto products = product_shape(spec, a.shape(), b.shape(), {0, 1, &wanted});
+
+    const std::string m = spec.labels_with(LabelRole::batch) + spec.labels_with(LabelRole::free_a);
+    const std::string n = spec.labels_with(LabelRole::free_b), k = spec.labels_with(LabelRole::contracted);
+    const std::string batch = spec.labels_with(LabelRole::batch);
+    const double per_tile = options.flops / static_cast<double>(wanted.tile_count());
+
+    for (std::int64_t s = 0; s < products.c.tile_count(); ++s) {
+        const auto slot = *c.shape().find(products.c.tile(s));
+        const auto extents_c = c.grid().tile_extents(products.c.tile(s));
+        const auto rows_c = offsets_of(m, spec.c(), extents_c), cols_c = offsets_of(n, spec.c(), extents_c);
+        const double work = std::max(1.0, products.tile_flops[s] / static_cast<double>(rows_c.size()));
+        const auto want =
+            static_cast<std::size_t>(std::clamp(per_tile / work, 1.0, static_cast<double>(rows_c.size())));
+        std::vector<std::size_t> rows(want);  // spread evenly, the first and last among them
+        for (std::size_t r = 0; r < want; ++r) rows[r] = want == 1 ? 0 : r * (rows_c.size() - 1) / (want - 1);
+
+        std::vector<Sum<T>> sums(want * cols_c.size());
+        for (auto p = products.first[s]; p < products.first[s + 1]; ++p) {
+            const auto [sa, sb] = products.products[p];
+            const auto ta = tile_of<T>(a, sa), tb = tile_of<T>(b, sb);
+            const auto ea = a.shape().grid().tile_extents(a.shape().tile(sa)),
+                       eb = b.shape().grid().tile_extents(b.shape().tile(sb));
+            const auto rows_a = offsets_of(m, spec.a(), ea), ka = offsets_of(k, spec.a(), ea);
+            const auto batch_b = offsets_of(batch, spec.b(), eb), cols_b = offsets_of(n, spec.b(), eb),
+                       kb = offsets_of(k, spec.b(), eb);
+            const std::size_t per_batch = rows_a.size() / batch_b.size();
+            parallel_for(static_cast<std::int64_t>(want), options.threads, 1, [&](std::int64_t r) {
+                const auto row = rows[r];
+                const auto base_b = batch_b[row / per_batch];
+                Sum<T>* to = sums.data() + static_cast<std::size_t>(r) * cols_c.size();
+                for (std::size_t q = 0; q < ka.size(); ++q) {
+                    const Sum<T> x =
+                        conjugate_if(ta[static_cast<std::size_t>(rows_a[row] + ka[q])], options.conjugate_a);
+                    for (std::size_t j = 0; j < cols_b.size(); ++j)
+                        to[j] += x * Sum<T>(conjugate_if(tb[static_cast<std::size_t>(base_b + cols_b[j] + kb[q])],
+                                                         options.conjugate_b));
+                }
+            });
+        }
+        const auto tile = c.tile(slot);
+        double largest = 0, error = 0;
+        for (std::size_t r = 0; r < want; ++r)
+            for (std::size_t j = 0; j < cols_c.size(); ++j) {
+                Sum<T> alpha;
+                if constexpr (is_complex<T>)
+                    alpha = options.alpha;
+                else
+                    alpha = options.alpha.real();
+                const Sum<T> expected = alpha * sums[r * cols_c.size() + j];
+                const Sum<T> got = tile[static_cast<std::size_t>(rows_c[rows[r]] + cols_c[j])];
+                largest = std::max(largest, std::abs(expected));
+                error = std::max(error, std::abs(got - expected));
+            }
+        if (error > 0)
+            out.max_relative_error = std::max(out.max_relative_error, largest > 0 ? error / largest : HUGE_VAL);
+        ++out.tiles;
+        out.elements += static_cast<std::int64_t>(want * cols_c.size());
+    }
+    return out;
+}
+
+#define TESSERA_INSTANTIATE(T)                                                                                \
+    template Verification verify_sample<T>(std::string_view, const std::type_identity_t<ContractOperand<T>>&, \
+                                           const std::type_identity_t<ContractOperand<T>>&, const Tensor<T>&, \
+                                           const VerifyOptions&);
+TESSERA_INSTANTIATE(float)
+TESSERA_INSTANTIATE(double)
+TESSERA_INSTANTIATE(std::complex<float>)
+TESSERA_INSTANTIATE(std::complex<double>)
+
+}  // namespace tessera

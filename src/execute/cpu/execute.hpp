@@ -1,0 +1,46 @@
+#pragma once
+// Runs a Plan on the threads of one process.
+
+#include <functional>
+#include <vector>
+
+#include "storage/buffer.hpp"
+#include "tessera/index/contraction_spec.hpp"
+#include "tessera/plan/plan.hpp"
+#include "tessera/storage/tile_source.hpp"
+
+namespace tessera {
+
+/// Where an operand's tiles are: stored, by slot; or made by a generator (thread-safe).
+template <Scalar T>
+struct TileSource {
+    std::function<const T*(std::int64_t slot)> stored;
+    TileGenerator<T> make;
+};
+
+/// Where the result goes, and what it is added to.
+template <Scalar T>
+struct TileSink {
+    std::function<T*(std::int64_t slot)> tile;            // room for the tile, uninitialised
+    std::function<const T*(std::int64_t slot)> old_tile;  // of the C that beta scales; null where it has none
+    std::function<void(std::int64_t slot, double norm)> finished;
+};
+
+template <Scalar T>
+struct ExecuteOptions {
+    T alpha = 1, beta = 0;
+    bool conjugate_a = false, conjugate_b = false;
+    MemoryBudget* budget = nullptr;
+    std::function<void(double done, double total)> progress;  // flops; from one thread at a time
+};
+
+struct ExecuteCounts {
+    std::int64_t made_tiles = 0;
+    std::int64_t arena_bytes = 0;
+};
+
+template <Scalar T>
+ExecuteCounts execute(const Plan& plan, const TileSource<T>& a, const TileSource<T>& b, const TileSink<T>& c,
+                      const ExecuteOptions<T>& options);
+
+}  // namespace tessera

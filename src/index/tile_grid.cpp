@@ -1,0 +1,89 @@
+#include "tessera/index/tile_grid.hpp"
+
+#include "base/check.hpp"
+
+namespace tessera {
+
+TileGrid::TileGrid(std::initializer_list<Tiling> tilings) : TileGrid(std::vector<Tiling>(tilings)) {}
+
+TileGrid::TileGrid(std::vector<Tiling> tilings) : tilings_(std::move(tilings)) {
+    require(tilings_.size() <= kMaxRank, "tile grid: rank {} is above the highest supported, {}", tilings_.size(),
+            kMaxRank);
+    strides_ = IndexVector::filled(rank(), 1);
+    for (int d = rank() - 1; d >= 0; --d) {
+        strides_[d] = tile_total_;
+        // An empty index makes the whole grid empty, whatever the others are: strides stay meaningful with max(1, .).
+        tile_total_ =
+            checked_multiply(tile_total_, std::max<std::int64_t>(1, tilings_[d].tile_count()), "tile grid: tiles");
+        element_total_ =
+            checked_multiply(element_total_, std::max<std::int64_t>(1, tilings_[d].extent()), "tile grid: elements");
+    }
+    for (const auto& t : tilings_)
+        if (t.tile_count() == 0) tile_total_ = element_total_ = 0;
+}
+
+IndexVector TileGrid::extents() const {
+    IndexVector v;
+    for (const auto& t : tilings_) v.push_back(t.extent());
+    return v;
+}
+
+IndexVector TileGrid::tile_counts() const {
+    IndexVector v;
+    for (const auto& t : tilings_) v.push_back(t.tile_count());
+    return v;
+}
+
+TileOrdinal TileGrid::ordinal(const IndexVector& coordinates) const {
+    require(coordinates.size() == rank(), "tile {}: {} coordinates for a tensor of rank {}", to_string(coordinates),
+            coordinates.size(), rank());
+    std::int64_t n = 0;
+    for (int d = 0; d < rank(); ++d) {
+        require(coordinates[d] >= 0 && coordinates[d] < tilings_[d].tile_count(),
+                "tile {}: coordinate {} of index {} is outside 0..{}", to_string(coordinates), coordinates[d], d,
+                tilings_[d].tile_count() - 1);
+        n += coordinates[d] * strides_[d];
+    }
+    return TileOrdinal{n};
+}
+
+IndexVector TileGrid::coordinates(TileOrdinal tile) const {
+    IndexVector c = strides_;
+    std::int64_t rest = tile.value;
+    for (int d = 0; d < rank(); ++d) {
+        c[d] = rest / strides_[d];
+        rest -= c[d] * strides_[d];
+    }
+    return c;
+}
+
+IndexVector TileGrid::tile_extents(TileOrdinal tile) const {
+    IndexVector v = coordinates(tile);
+    for (int d = 0; d < rank(); ++d) v[d] = tilings_[d].size(TileIndex{v[d]});
+    return v;
+}
+
+IndexVector TileGrid::tile_begin(TileOrdinal tile) const {
+    IndexVector v = coordinates(tile);
+    for (int d = 0; d < rank(); ++d) v[d] = tilings_[d].begin(TileIndex{v[d]}).value;
+    return v;
+}
+
+std::int64_t TileGrid::tile_elements(TileOrdinal tile) const {
+    std::int64_t n = 1, rest = tile.value;
+    for (int d = 0; d < rank(); ++d) {
+        const std::int64_t c = rest / strides_[d];
+        rest -= c * strides_[d];
+        n *= tilings_[d].size(TileIndex{c});
+    }
+    return n;
+}
+
+std::string to_string(const TileGrid& grid) {
+    if (grid.rank() == 0) return "a scalar";
+    const auto e = grid.extents(), t = grid.tile_counts();
+    return fmt::format("{} elements, {} tiles", fmt::join(e.begin(), e.end(), " x "),
+                       fmt::join(t.begin(), t.end(), " x "));
+}
+
+}  // namespace tessera

@@ -1,0 +1,121 @@
+#include "kernels/cuda/device.hpp"
+
+#include <fstream>
+#include <sstream>
+
+#include "kernels/cuda/check.hpp"
+
+namespace tessera::kernels::cuda {
+
+namespace {
+
+/// "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build ...": the word that is a number.
+std::string kernel_module_version() {
+    std::ifstream file("/proc/driver/nvidia/version");
+    std::string line;
+    std::getline(file, line);
+    std::istringstream words(line);
+    for (std::string word; words >> word;)
+        if (!word.empty() && word.find_first_not_of("0123456789.") == std::string::npos &&
+            word.find('.') != std::string::npos)
+            return word;
+    return "";
+}
+
+}  // namespace
+
+int device_count() noexcept {
+    int count = 0;
+    if (cudaGetDeviceCount(&count) != cudaSuccess) {
+        cudaGetLastError();  // not an error of whoever asks next
+        return 0;
+    }
+    return count;
+}
+
+DeviceInfo device_info(int device) {
+    const int count = device_count();
+    if (device < 0 || device >= count)
+        throw BackendUnavailable("CUDA device " + std::to_string(device) + " of " + std::to_string(count));
+    cudaDeviceProp p{};
+    check(cudaGetDeviceProperties(&p, device), "device properties");
+    DeviceInfo info;
+    info.name = p.name;
+    check(cudaDriverGetVersion(&info.cuda_version), "driver version");
+    info.driver = kernel_module_version();
+    if (info.driver.empty())
+        info.driver =
+            "CUDA " + std::to_string(info.cuda_version / 1000) + "." + std::to_string(info.cuda_version % 1000 / 10);
+    info.multiprocessors = p.multiProcessorCount;
+    info.compute_capability = 10 * p.major + p.minor;
+    info.memory_bytes = static_cast<std::int64_t>(p.totalGlobalMem);
+    info.l2_bytes = p.l2CacheSize;
+    return info;
+}
+
+void set_device(int device) {
+    const int count = device_count();
+    if (device < 0 || device >= count)
+        throw BackendUnavailable("CUDA device " + std::to_string(device) + " of " + std::to_string(count));
+    check(cudaSetDevice(device), "set device");
+}
+
+void synchronize() { check(cudaDeviceSynchronize(), "synchronize"); }
+
+DeviceBuffer::DeviceBuffer(std::size_t bytes) : bytes_(bytes) {
+    if (bytes == 0) return;
+    const auto status = cudaMalloc(&data_, bytes);
+    if (status == cudaErrorMemoryAllocation) {
+        cudaGetLastError();
+        throw MachineError("CUDA: no " + std::to_string(bytes) + " bytes of device memory");
+    }
+    check(status, "allocate");
+}
+
+DeviceBuffer::~DeviceBuffer() {
+    if (data_ != nullptr) cudaFree(data_);
+}
+
+void copy_to_device(void* to, const void* from, std::size_t bytes, StreamHandle stream) {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, static_cast<cudaStream_t>(stream)),
+          "copy to device");
+    check(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "copy to device");
+}
+
+void copy_to_host(void* to, const void* from, std::size_t bytes, StreamHandle stream) {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, static_cast<cudaStream_t>(stream)), "copy to host");
+    check(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "copy to host");
+}
+
+void copy_on_device(void* to, const void* from, std::size_t bytes, StreamHandle stream) {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, static_cast<cudaStream_t>(stream)),
+          "copy on device");
+}
+
+void fill_bytes(void* to, int value, std::size_t bytes, StreamHandle stream) {
+    check(cudaMemsetAsync(to, value, bytes, static_cast<cudaStream_t>(stream)), "fill");
+}
+
+Event::Event() {
+    cudaEvent_t e = nullptr;
+    check(cudaEventCreate(&e), "event");
+    event_ = e;
+}
+
+Event::~Event() {
+    if (event_ != nullptr) cudaEventDestroy(static_cast<cudaEvent_t>(event_));
+}
+
+void Event::record(StreamHandle stream) {
+    check(cudaEventRecord(static_cast<cudaEvent_t>(event_), static_cast<cudaStream_t>(stream)), "record");
+}
+
+double Event::seconds_since(const Event& earlier) const {
+    check(cudaEventSynchronize(static_cast<cudaEvent_t>(event_)), "wait for event");
+    float ms = 0;
+    check(cudaEventElapsedTime(&ms, static_cast<cudaEvent_t>(earlier.event_), static_cast<cudaEvent_t>(event_)),
+          "elapsed");
+    return 1e-3 * ms;
+}
+
+}  // namespace tessera::kernels::cuda

@@ -1,0 +1,454 @@
+// Lyakh's algorithm 2 with the divisions taken out: a thread block keeps the offsets of its elements in registers and
+// walks over tiles; only the tile's base changes, and each warp computes that with one axis per lane.
+
+#include <cuda_pipeline.h>
+
+#include <algorithm>
+#include <bit>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/check.hpp"
+#include "kernels/cuda/transpose.hpp"
+#include "kernels/transpose_tiles.hpp"
+
+namespace tessera::kernels::cuda {
+
+namespace {
+
+struct Loop {
+    unsigned period, count, block;
+    long long extent, in_step, out_step;
+};
+
+/// TileTables on the device, by value to the kernel.
+template <class Offset>
+struct Tiles {
+    const Offset* in_offset;
+    const Offset* out_offset;
+    const unsigned* slot;
+    const unsigned* in_coordinate;
+    const unsigned* out_coordinate;
+    unsigned volume, slots, tiles;
+    int loops;
+    Loop loop[kMaxTransposeRank];
+};
+
+/// Where a tile lies, and how much of the two cut axes it has.
+struct Place {
+    long long in, out;
+    unsigned limit0, limit1;
+    bool whole;
+};
+
+/// One axis per lane.
+class Locator {
+  public:
+    template <class Offset>
+    __device__ explicit Locator(const Tiles<Offset>& t) {
+        const int lane = threadIdx.x & 31;
+        if (lane < t.loops) mine_ = t.loop[lane];
+        has_loop_ = lane < t.loops;
+        block0_ = __shfl_sync(~0u, has_loop_ ? mine_.block : 1u, 0);
+        block1_ = __shfl_sync(~0u, has_loop_ ? mine_.block : 1u, 1);
+    }
+    __device__ Place operator()(unsigned tile) const {
+        long long in = 0, out = 0;
+        unsigned limit = 1;
+        if (has_loop_) {
+            const unsigned at = tile / mine_.period % mine_.count;
+            in = at * mine_.in_step;
+            out = at * mine_.out_step;
+            const long long left = mine_.extent - static_cast<long long>(at) * mine_.block;
+            limit = left < mine_.block ? static_cast<unsigned>(left) : mine_.block;
+        }
+        for (int step = 16; step > 0; step /= 2) {
+            in += __shfl_xor_sync(~0u, in, step);
+            out += __shfl_xor_sync(~0u, out, step);
+        }
+        Place p{in, out, __shfl_sync(~0u, limit, 0), __shfl_sync(~0u, limit, 1), false};
+        p.whole = p.limit0 == block0_ && p.limit1 == block1_;
+        return p;
+    }
+
+  private:
+    Loop mine_{1, 1, 1, 1, 0, 0};
+    bool has_loop_ = false;
+    unsigned block0_ = 1, block1_ = 1;
+};
+
+__device__ inline bool inside(unsigned coordinate, const Place& p) {
+    return (coordinate & 0xffff) < p.limit0 && (coordinate >> 16) < p.limit1;
+}
+
+/// What happens to an element on its way out.
+template <class Word>
+struct Move {
+    __device__ void operator()(Word* to, Word x) const { *to = x; }
+};
+
+template <class R>
+struct alignas(2 * sizeof(R)) Complex {
+    R re, im;
+};
+template <class R>
+__device__ inline R times(R a, R b) {
+    return a * b;
+}
+template <class R>
+__device__ inline Complex<R> times(Complex<R> a, Complex<R> b) {
+    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
+template <class R>
+__device__ inline R plus(R a, R b) {
+    return a + b;
+}
+template <class R>
+__device__ inline Complex<R> plus(Complex<R> a, Complex<R> b) {
+    return {a.re + b.re, a.im + b.im};
+}
+template <class R>
+__device__ inline R conjugated(R a) {
+    return a;
+}
+template <class R>
+__device__ inline Complex<R> conjugated(Complex<R> a) {
+    return {a.re, -a.im};
+}
+
+template <class Word>
+struct Combine {
+    Word alpha, beta;
+    bool accumulate, conjugate;
+    __device__ void operator()(Word* to, Word x) const {
+        if (conjugate) x = conjugated(x);
+        x = times(alpha, x);
+        *to = accumulate ? plus(x, times(beta, *to)) : x;
+    }
+};
+
+extern __shared__ __align__(16) unsigned char shared_bytes[];
+
+template <class Word, class Offset, int Threads, int Elements, int Stages, class Out>
+__global__ void __launch_bounds__(Threads)
+    through_shared(const __grid_constant__ Tiles<Offset> t, const Word* __restrict__ in, Word* __restrict__ out,
+                   const __grid_constant__ Out emit) {
+    Word* const shared = reinterpret_cast<Word*>(shared_bytes);
+    Offset in_offset[Elements], out_offset[Elements];
+    unsigned slot[Elements];
+#pragma unroll
+    for (int m = 0; m < Elements; ++m) {
+        const unsigned e = min(threadIdx.x + m * Threads, t.volume - 1);
+        in_offset[m] = t.in_offset[e];
+        out_offset[m] = t.out_offset[e];
+        slot[m] = t.slot[e];
+    }
+    const Locator locate(t);
+
+    const auto fetch = [&](const Place& p, Word* to) {
+        const Word* const from = in + p.in;
+#pragma unroll
+        for (int m = 0; m < Elements; ++m) {
+            const unsigned e = threadIdx.x + m * Threads;
+            if (e < t.volume && (p.whole || inside(t.in_coordinate[e], p)))
+                __pipeline_memcpy_async(to + (slot[m] & 0xffff), from + in_offset[m], sizeof(Word));
+        }
+        __pipeline_commit();
+    };
+    const auto drain = [&](const Place& p, const Word* from) {
+        Word* const to = out + p.out;
+#pragma unroll
+        for (int m = 0; m < Elements; ++m) {
+            const unsigned e = threadIdx.x + m * Threads;
+            if (e < t.volume && (p.whole || inside(t.out_coordinate[e], p)))
+                emit(to + out_offset[m], from[slot[m] >> 16]);
+        }
+    };
+
+    unsigned tile = blockIdx.x;
+    if (tile >= t.tiles) return;
+    Place here = locate(tile);
+    if constexpr (Stages == 1) {
+        for (;;) {
+            fetch(here, shared);
+            __pipeline_wait_prior(0);
+            __syncthreads();
+            drain(here, shared);
+            tile += gridDim.x;
+            if (tile >= t.tiles) return;
+            here = locate(tile);
+            __syncthreads();
+        }
+    } else {
+        fetch(here, shared);
+        for (unsigned stage = 0;; stage ^= 1) {
+            tile += gridDim.x;
+            const bool more = tile < t.tiles;
+            Place next{};
+            if (more) {
+                next = locate(tile);
+                fetch(next, shared + (stage ^ 1) * t.slots);
+            } else {
+                __pipeline_commit();
+            }
+            __pipeline_wait_prior(1);
+            __syncthreads();
+            drain(here, shared + stage * t.slots);
+            if (!more) return;
+            here = next;
+            __syncthreads();
+        }
+    }
+}
+
+/// Both sides share long runs: no shared memory.
+template <class Word, class Offset, int Threads, int Elements, class Out>
+__global__ void __launch_bounds__(Threads) direct(const __grid_constant__ Tiles<Offset> t, const Word* __restrict__ in,
+                                                  Word* __restrict__ out, const __grid_constant__ Out emit) {
+    Offset in_offset[Elements], out_offset[Elements];
+#pragma unroll
+    for (int m = 0; m < Elements; ++m) {
+        const unsigned e = min(threadIdx.x + m * Threads, t.volume - 1);
+        in_offset[m] = t.in_offset[e];
+        out_offset[m] = t.out_offset[e];
+    }
+    const Locator locate(t);
+    for (unsigned tile = blockIdx.x; tile < t.tiles; tile += gridDim.x) {
+        const Place p = locate(tile);
+        Word x[Elements];
+        bool have[Elements];
+#pragma unroll
+        for (int m = 0; m < Elements; ++m) {
+            const unsigned e = threadIdx.x + m * Threads;
+            have[m] = e < t.volume && (p.whole || inside(t.in_coordinate[e], p));
+            if (have[m]) x[m] = in[p.in + in_offset[m]];
+        }
+#pragma unroll
+        for (int m = 0; m < Elements; ++m)
+            if (have[m]) emit(out + p.out + out_offset[m], x[m]);
+    }
+}
+
+template <class T>
+DeviceBuffer upload(const std::vector<T>& host) {
+    DeviceBuffer b(host.size() * sizeof(T));
+    if (!host.empty()) copy_to_device(b.data(), host.data(), host.size() * sizeof(T));
+    return b;
+}
+
+/// TileTables in device memory.
+struct DeviceTiles {
+    TileTables host;
+    bool wide_offsets = false;
+    int threads = 0, elements = 0, stages = 0;
+    DeviceBuffer in_offset, out_offset, slot, in_coordinate, out_coordinate;
+
+    DeviceTiles(TileTables tables, int t, int e, int s) : host(std::move(tables)), threads(t), elements(e), stages(s) {
+        if (host.tiles == 0) return;
+        wide_offsets = host.largest_offset > 0xffffffffll;
+        if (wide_offsets) {
+            in_offset = upload(host.in_offset);
+            out_offset = upload(host.out_offset);
+        } else {
+            in_offset = upload(std::vector<unsigned>(host.in_offset.begin(), host.in_offset.end()));
+            out_offset = upload(std::vector<unsigned>(host.out_offset.begin(), host.out_offset.end()));
+        }
+        slot = upload(host.slot);
+        in_coordinate = upload(host.in_coordinate);
+        out_coordinate = upload(host.out_coordinate);
+        // The tables' text is on the device now; the plan and the counts are what the host still needs.
+        for (auto* v : {&host.in_offset, &host.out_offset}) std::vector<std::int64_t>().swap(*v);
+        for (auto* v : {&host.slot, &host.in_coordinate, &host.out_coordinate}) std::vector<std::uint32_t>().swap(*v);
+    }
+
+    template <class Offset>
+    Tiles<Offset> view() const {
+        Tiles<Offset> t{};
+        t.in_offset = static_cast<const Offset*>(in_offset.data());
+        t.out_offset = static_cast<const Offset*>(out_offset.data());
+        t.slot = static_cast<const unsigned*>(slot.data());
+        t.in_coordinate = static_cast<const unsigned*>(in_coordinate.data());
+        t.out_coordinate = static_cast<const unsigned*>(out_coordinate.data());
+        t.volume = host.volume;
+        t.slots = host.slots;
+        t.tiles = static_cast<unsigned>(host.tiles);
+        t.loops = static_cast<int>(host.loops.size());
+        for (int i = 0; i < t.loops; ++i) {
+            const auto& l = host.loops[i];
+            t.loop[i] = {l.period, l.count, l.block, l.extent, l.in_step, l.out_step};
+        }
+        return t;
+    }
+};
+
+template <class Kernel, class Offset, class Word, class Out>
+void launch_kernel(Kernel kernel, int threads, std::size_t shared, const DeviceTiles& tiles, const Tiles<Offset>& view,
+                   const Word* in, Word* out, const Out& emit, StreamHandle stream) {
+    if (shared > 48 << 10)
+        check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)),
+              "shared memory");
+    int device = 0, processors = 0, resident = 0;
+    check(cudaGetDevice(&device), "device");
+    check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device), "multiprocessors");
+    check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, threads, shared), "occupancy");
+    const auto grid = static_cast<unsigned>(
+        std::min<std::int64_t>(tiles.host.tiles, std::int64_t{processors} * std::max(resident, 1)));
+    kernel<<<grid, threads, shared, static_cast<cudaStream_t>(stream)>>>(view, in, out, emit);
+    check(cudaGetLastError(), "transpose launch");
+}
+
+template <class Word, class Offset, int Threads, int Elements, int Stages, class Out>
+void launch_tile(const DeviceTiles& tiles, const Word* in, Word* out, const Out& emit, StreamHandle stream) {
+    launch_kernel(through_shared<Word, Offset, Threads, Elements, Stages, Out>, Threads,
+                  std::size_t{tiles.host.slots} * sizeof(Word) * Stages, tiles, tiles.view<Offset>(), in, out, emit,
+                  stream);
+}
+
+/// The tile shapes that are compiled: threads, elements, stages.
+template <class Word, class Out>
+void launch(const DeviceTiles& tiles, const Word* in, Word* out, const Out& emit, StreamHandle stream) {
+    if (tiles.wide_offsets) {
+        if (tiles.host.direct)
+            launch_kernel(direct<Word, long long, 256, 8, Out>, 256, 0, tiles, tiles.view<long long>(), in, out, emit,
+                          stream);
+        else
+            launch_tile<Word, long long, 256, 8, 1>(tiles, in, out, emit, stream);
+        return;
+    }
+    if (tiles.host.direct) {
+        launch_kernel(direct<Word, unsigned, 256, 8, Out>, 256, 0, tiles, tiles.view<unsigned>(), in, out, emit,
+                      stream);
+        return;
+    }
+#define TESSERA_TILE(T, E, S)                                               \
+    if (tiles.threads == T && tiles.elements == E && tiles.stages == S) {   \
+        launch_tile<Word, unsigned, T, E, S>(tiles, in, out, emit, stream); \
+        return;                                                             \
+    }
+    TESSERA_TILE(256, 8, 1)
+    if constexpr (std::is_same_v<Out, Move<Word>>) {
+        TESSERA_TILE(256, 8, 2)
+        TESSERA_TILE(256, 16, 1)
+        TESSERA_TILE(256, 16, 2)
+        TESSERA_TILE(512, 8, 1)
+        TESSERA_TILE(512, 8, 2)
+        TESSERA_TILE(512, 16, 1)
+        TESSERA_TILE(1024, 8, 1)
+    }
+#undef TESSERA_TILE
+    throw InternalError("internal: transpose: no tile kernel of that shape");
+}
+
+template <Scalar T>
+struct WordOf {
+    using type = T;
+};
+template <>
+struct WordOf<std::complex<float>> {
+    using type = Complex<float>;
+};
+template <>
+struct WordOf<std::complex<double>> {
+    using type = Complex<double>;
+};
+
+bool aligned(const void* p, int bytes) {
+    return reinterpret_cast<std::uintptr_t>(p) % static_cast<unsigned>(bytes) == 0;
+}
+
+}  // namespace
+
+struct DeviceTranspose::Impl {
+    TransposePlan plan;
+    DeviceTiles general;                // small tiles in elements, for alpha, beta and odd addresses
+    std::unique_ptr<DeviceTiles> fast;  // the widest words and the best tile shape
+
+    static DeviceTiles tiles_for(const TransposePlan& plan, DeviceTransposeTuning tuning, bool tuned) {
+        const auto or_else = [](auto value, decltype(value) fallback) { return value != 0 ? value : fallback; };
+        int threads = 256, elements = 8, stages = 1;
+        if (tuned) {
+            threads = or_else(tuning.threads, 256);
+            elements = or_else(tuning.elements, plan.element_bytes == 16 ? 8 : 16);
+            stages = or_else(tuning.stages, 1);
+        }
+        const std::int64_t run = or_else(tuning.run_bytes, std::int64_t{512});
+        const std::int64_t row = or_else(tuning.row_bytes, std::int64_t{512});
+        auto tables = make_tiles(plan, std::int64_t{threads} * elements, run, row);
+        if ((tables.direct || tables.largest_offset > 0xffffffffll) && threads * elements != 256 * 8)
+            tables = make_tiles(plan, 256 * 8, run, row);  // those kernels come in one shape
+        return DeviceTiles(std::move(tables), threads, elements, stages);
+    }
+    Impl(const TransposePlan& p, const DeviceTransposeTuning& tuning) : plan(p), general(tiles_for(p, tuning, false)) {
+        if (plan.volume > 0) fast = std::make_unique<DeviceTiles>(tiles_for(widen(plan), tuning, true));
+    }
+};
+
+DeviceTranspose::DeviceTranspose(std::span<const std::int64_t> extents, std::span<const int> permutation,
+                                 int element_bytes, std::span<const std::int64_t> in_strides,
+                                 std::span<const std::int64_t> out_strides, const DeviceTransposeTuning& tuning) {
+    const auto plan = plan_transpose(extents, permutation, element_bytes, in_strides, out_strides);
+    if (device_count() == 0) throw BackendUnavailable("CUDA: no device");
+    impl_ = std::make_unique<Impl>(plan, tuning);
+}
+DeviceTranspose::~DeviceTranspose() = default;
+DeviceTranspose::DeviceTranspose(DeviceTranspose&&) noexcept = default;
+DeviceTranspose& DeviceTranspose::operator=(DeviceTranspose&&) noexcept = default;
+
+const TransposePlan& DeviceTranspose::plan() const { return impl_->fast ? impl_->fast->host.plan : impl_->plan; }
+
+std::string DeviceTranspose::description() const {
+    if (!impl_->fast) return describe(impl_->plan);
+    const auto& f = *impl_->fast;
+    const auto text = [](auto n) { return std::to_string(n); };
+    return describe(impl_->plan) + "  words of " + text(f.host.plan.element_bytes) + " bytes, tiles " +
+           text(f.threads) + "x" + text(f.elements) + "x" + text(f.stages) + (f.host.direct ? ", direct" : "") + ", " +
+           text(f.host.tiles) + " tiles of " + text(f.host.volume) + " elements in " + text(f.host.slots) + " slots, " +
+           text(f.host.conflicts) + " wavefronts per access";
+}
+
+template <Scalar T>
+void DeviceTranspose::run(const T* in, T* out, T alpha, T beta, bool conjugate, StreamHandle stream) const {
+    const auto& plan = impl_->plan;
+    // No fmt here: nvcc does not compile version 9 of it as C++20.
+    if (plan.element_bytes != static_cast<int>(sizeof(T)))
+        throw UserError("transpose: plan for elements of " + std::to_string(plan.element_bytes) +
+                        " bytes, called with " + std::to_string(sizeof(T)));
+    if (plan.volume == 0) return;
+    if (in == nullptr || out == nullptr)
+        throw UserError(std::string("transpose: null ") + (in == nullptr ? "input" : "output"));
+    const auto a = reinterpret_cast<std::uintptr_t>(in), b = reinterpret_cast<std::uintptr_t>(out);
+    if (!(a + plan.in_span * sizeof(T) <= b || b + plan.out_span * sizeof(T) <= a))
+        throw UserError("transpose: input at " + std::to_string(a) + " and output at " + std::to_string(b) +
+                        " overlap");
+    if (!aligned(in, sizeof(T)) || !aligned(out, sizeof(T)))
+        throw UserError("transpose: device addresses " + std::to_string(a) + " and " + std::to_string(b) +
+                        " must be multiples of the element size " + std::to_string(sizeof(T)));
+    const bool plain = alpha == T(1) && beta == T(0) && !(is_complex<T> && conjugate);
+    const int word = impl_->fast->host.plan.element_bytes;
+    if (plain && aligned(in, word) && aligned(out, word)) {
+        if (word == 4)
+            launch(*impl_->fast, reinterpret_cast<const float*>(in), reinterpret_cast<float*>(out), Move<float>{},
+                   stream);
+        if (word == 8)
+            launch(*impl_->fast, reinterpret_cast<const double*>(in), reinterpret_cast<double*>(out), Move<double>{},
+                   stream);
+        if (word == 16)
+            launch(*impl_->fast, reinterpret_cast<const double2*>(in), reinterpret_cast<double2*>(out), Move<double2>{},
+                   stream);
+        return;
+    }
+    using Word = typename WordOf<T>::type;
+    const Combine<Word> combine{std::bit_cast<Word>(alpha), std::bit_cast<Word>(beta), beta != T(0), conjugate};
+    launch(impl_->general, reinterpret_cast<const Word*>(in), reinterpret_cast<Word*>(out), combine, stream);
+}
+
+template void DeviceTranspose::run<float>(const float*, float*, float, float, bool, StreamHandle) const;
+template void DeviceTranspose::run<double>(const double*, double*, double, double, bool, StreamHandle) const;
+template void DeviceTranspose::run<std::complex<float>>(const std::complex<float>*, std::complex<float>*,
+                                                        std::complex<float>, std::complex<float>, bool,
+                                                        StreamHandle) const;
+template void DeviceTranspose::run<std::complex<double>>(const std::complex<double>*, std::complex<double>*,
+                                                         std::complex<double>, std::complex<double>, bool,
+                                                         StreamHandle) const;
+
+}  // namespace tessera::kernels::cuda

@@ -1,0 +1,159 @@
+#include "kernels/tile_math.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/hash.hpp"
+
+// One source for every instruction set: lanes are spelled out, so the sums have the same bits on all of them.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)
+#define TESSERA_VECTORISED __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define TESSERA_VECTORISED
+#endif
+
+namespace tessera {
+
+namespace {
+
+constexpr int kLanes = 16;
+
+double join(const double (&lane)[kLanes]) {
+    double s[kLanes];
+    std::copy(lane, lane + kLanes, s);
+    for (int half = kLanes / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; ++i) s[i] += s[i + half];
+    return s[0];
+}
+
+// Complex tiles come in as twice as many reals.
+TESSERA_VECTORISED double squares(const double* x, std::int64_t n) {
+    double lane[kLanes] = {};
+    std::int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes)
+        for (int l = 0; l < kLanes; ++l) lane[l] += x[i + l] * x[i + l];
+    for (int l = 0; i < n; ++i, ++l) lane[l] += x[i] * x[i];
+    return join(lane);
+}
+
+TESSERA_VECTORISED double squares(const float* x, std::int64_t n) {
+    double lane[kLanes] = {};
+    std::int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes)
+        for (int l = 0; l < kLanes; ++l) lane[l] += static_cast<double>(x[i + l]) * static_cast<double>(x[i + l]);
+    for (int l = 0; i < n; ++i, ++l) lane[l] += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+    return join(lane);
+}
+
+TESSERA_VECTORISED double products(const double* x, const double* y, std::int64_t n) {
+    double lane[kLanes] = {};
+    std::int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes)
+        for (int l = 0; l < kLanes; ++l) lane[l] += x[i + l] * y[i + l];
+    for (int l = 0; i < n; ++i, ++l) lane[l] += x[i] * y[i];
+    return join(lane);
+}
+
+template <class Real>
+double scaled_norm(const Real* x, std::int64_t n) {
+    double top = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+        if (!std::isfinite(x[i])) return std::numeric_limits<double>::quiet_NaN();
+        top = std::max(top, std::abs(static_cast<double>(x[i])));
+    }
+    if (top == 0) return 0;
+    double sum = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+        const double r = static_cast<double>(x[i]) / top;
+        sum += r * r;
+    }
+    return top * std::sqrt(sum);
+}
+
+template <Scalar T>
+const RealOf<T>* reals(const T* x) {
+    return reinterpret_cast<const RealOf<T>*>(x);
+}
+template <Scalar T>
+constexpr std::int64_t kReals = is_complex<T> ? 2 : 1;
+
+}  // namespace
+
+template <Scalar T>
+double sum_of_squares(const T* x, std::int64_t n) {
+    return squares(reals(x), n * kReals<T>);
+}
+
+template <Scalar T>
+double tile_norm(const T* x, std::int64_t n) {
+    const double sum = sum_of_squares(x, n);
+    if (sum > 1e-280 && sum < 1e280) return std::sqrt(sum);
+    return scaled_norm(reals(x), n * kReals<T>);
+}
+
+template <Scalar T>
+T tile_dot(const T* x, const T* y, std::int64_t n) {
+    if constexpr (std::is_same_v<T, double>) {
+        return products(x, y, n);
+    } else if constexpr (std::is_same_v<T, float>) {
+        double sum = 0;
+        for (std::int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(y[i]);
+        return static_cast<float>(sum);
+    } else {
+        double re = 0, im = 0;
+        for (std::int64_t i = 0; i < n; ++i) {
+            const double xr = x[i].real(), xi = x[i].imag(), yr = y[i].real(), yi = y[i].imag();
+            re += xr * yr + xi * yi;
+            im += xr * yi - xi * yr;
+        }
+        return T(static_cast<RealOf<T>>(re), static_cast<RealOf<T>>(im));
+    }
+}
+
+template <Scalar T>
+double tile_max_abs(const T* x, std::int64_t n) {
+    double top = 0;
+    for (std::int64_t i = 0; i < n; ++i) top = std::max(top, static_cast<double>(std::abs(x[i])));
+    return top;
+}
+
+std::uint64_t hash_bytes(std::uint64_t state, const void* data, std::int64_t bytes) {
+    // Four independent lanes keep the multiplier busy; each eats eight bytes a step.
+    const auto* p = static_cast<const unsigned char*>(data);
+    std::uint64_t lane[4];
+    for (int l = 0; l < 4; ++l) lane[l] = mix64(state + static_cast<std::uint64_t>(l));
+    const auto eat = [](std::uint64_t h, std::uint64_t v) {
+        h = (h ^ v) * 0x9fb21c651e98df25ULL;
+        return h ^ (h >> 32);
+    };
+    std::int64_t i = 0;
+    for (; i + 32 <= bytes; i += 32)
+        for (int l = 0; l < 4; ++l) {
+            std::uint64_t v;
+            std::memcpy(&v, p + i + 8 * l, 8);
+            lane[l] = eat(lane[l], v);
+        }
+    for (int l = 0; i < bytes; i += 8, ++l) {
+        std::uint64_t v = 0;
+        std::memcpy(&v, p + i, static_cast<std::size_t>(std::min<std::int64_t>(8, bytes - i)));
+        lane[l] = eat(lane[l], v);
+    }
+    std::uint64_t h = mix64(static_cast<std::uint64_t>(bytes));
+    for (int l = 0; l < 4; ++l) h = combine(h, lane[l]);
+    return h;
+}
+
+#define TESSERA_INSTANTIATE(T)                                 \
+    template double sum_of_squares<T>(const T*, std::int64_t); \
+    template double tile_norm<T>(const T*, std::int64_t);      \
+    template T tile_dot<T>(const T*, const T*, std::int64_t);  \
+    template double tile_max_abs<T>(const T*, std::int64_t);
+TESSERA_INSTANTIATE(float)
+TESSERA_INSTANTIATE(double)
+TESSERA_INSTANTIATE(std::complex<float>)
+TESSERA_INSTANTIATE(std::complex<double>)
+
+}  // namespace tessera

@@ -1,0 +1,24 @@
+#pragma once
+// Reductions and maps over the elements of one tile, in an order that never depends on the machine.
+
+#include <cstdint>
+
+#include "tessera/base/scalar.hpp"
+
+namespace tessera {
+
+/// Sum of |x|^2 in double, by sixteen interleaved partial sums. May overflow to infinity for huge elements.
+template <Scalar T>
+double sum_of_squares(const T* x, std::int64_t n);
+/// Frobenius norm; right even where the squares overflow or underflow. NaN if any element is NaN or infinite.
+template <Scalar T>
+double tile_norm(const T* x, std::int64_t n);
+/// Sum of conj(x) y.
+template <Scalar T>
+T tile_dot(const T* x, const T* y, std::int64_t n);
+template <Scalar T>
+double tile_max_abs(const T* x, std::int64_t n);
+/// Hash of the bytes of n elements, continuing from `state`.
+std::uint64_t hash_bytes(std::uint64_t state, const void* data, std::int64_t bytes);
+
+}  // namespace tessera

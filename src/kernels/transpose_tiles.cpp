@@ -1,0 +1,183 @@
+#include "kernels/transpose_tiles.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/check.hpp"
+#include "kernels/transpose_block.hpp"
+
+namespace tessera::kernels {
+
+namespace {
+
+using AxisOrder = std::array<int, kMaxTransposeRank>;
+
+std::int64_t block_volume(const TransposePlan& plan) {
+    std::int64_t v = 1;
+    for (int i = 0; i < plan.rank; ++i) v *= plan.axis[i].block;
+    return v;
+}
+
+/// Runs as long as wished for, then longer ones until the tile is nearly full.
+void shape_tile(TransposePlan& plan, std::int64_t volume, std::int64_t run) {
+    TransposePlan best = plan;
+    for (std::int64_t w = run; w <= 2 * volume; w *= 2) {
+        TransposePlan trial = plan;
+        for (int i = 0; i < trial.rank; ++i) trial.axis[i].block = 1;
+        grow_block(trial, w, volume);
+        if (w == run || block_volume(trial) > block_volume(best)) best = trial;
+        if (block_volume(best) * 4 >= volume * 3) break;
+    }
+    plan = best;
+}
+
+/// For every element of the tile, walked with order[0] fastest: the sum of coordinate x stride.
+std::vector<std::int64_t> walk(const TransposePlan& plan, const AxisOrder& order,
+                               const std::array<std::int64_t, kMaxTransposeRank>& strides) {
+    std::vector<std::int64_t> table(1, 0);
+    for (int i = 0; i < plan.rank; ++i) {
+        const int a = order[i];
+        const std::size_t have = table.size();
+        table.resize(have * static_cast<std::size_t>(plan.axis[a].block));
+        for (std::size_t k = have; k < table.size(); ++k) table[k] = table[k - have] + strides[a];
+    }
+    return table;
+}
+
+/// Shared-memory wavefronts that `slots`, accessed by consecutive threads, need beyond the least.
+double wavefronts(const std::vector<std::int64_t>& slots, std::int64_t element_bytes) {
+    const std::size_t lanes = static_cast<std::size_t>(128 / element_bytes);  // one conflict-free wavefront
+    const std::size_t sampled = std::min<std::size_t>(slots.size(), 1024);
+    double total = 0, count = 0;
+    for (std::size_t first = 0; first < sampled; first += lanes) {
+        std::array<int, 32> hits{};
+        int worst = 0;
+        for (std::size_t k = first; k < std::min(first + lanes, sampled); ++k)
+            worst = std::max(worst, ++hits[static_cast<std::size_t>(slots[k]) % lanes]);
+        total += worst;
+        ++count;
+    }
+    return total / count;
+}
+
+}  // namespace
+
+TileTables make_tiles(const TransposePlan& plan, std::int64_t volume, std::int64_t run_bytes, std::int64_t row_bytes) {
+    TileTables t;
+    t.plan = plan;
+    if (plan.kernel == TransposeKernel::empty) return t;
+    ensure(volume > 0 && volume <= 16384, "transpose: tile of {} elements", volume);
+    AxisOrder in_order{}, out_order{};
+    sort_by_stride(plan, &TransposeAxis::in_stride, in_order);
+    sort_by_stride(plan, &TransposeAxis::out_stride, out_order);
+    const auto& fastest = plan.axis[out_order[0]];
+    t.direct = out_order[0] == in_order[0] && (plan.rank == 1 || fastest.extent * plan.element_bytes >= row_bytes);
+    shape_tile(t.plan, volume, t.direct ? volume : std::max<std::int64_t>(1, run_bytes / plan.element_bytes));
+    const auto& p = t.plan;
+    t.volume = static_cast<std::uint32_t>(block_volume(p));
+
+    std::array<std::int64_t, kMaxTransposeRank> in_strides{}, out_strides{}, coordinate{}, position{};
+    for (int i = 0; i < p.rank; ++i) {
+        in_strides[i] = p.axis[i].in_stride;
+        out_strides[i] = p.axis[i].out_stride;
+    }
+    // Tiles that continue a cut axis follow each other, so that the second-level cache joins the sectors they share.
+    std::int64_t period = 1;
+    for (const bool cut : {true, false})
+        for (int i = 0; i < p.rank; ++i) {
+            const int axis = out_order[i];
+            const auto& a = p.axis[axis];
+            if (a.block == a.extent || (a.block > 1) != cut) continue;
+            const std::int64_t count = (a.extent + a.block - 1) / a.block;
+            require(period * count <= std::numeric_limits<std::int32_t>::max(),
+                    "transpose: {} tiles are too many for a device", period * count);
+            if (cut) {
+                ensure(t.loops.size() < 2, "transpose: more than two cut axes");
+                coordinate[axis] = t.loops.empty() ? 1 : 1 << 16;
+            }
+            t.loops.push_back({static_cast<std::uint32_t>(period), static_cast<std::uint32_t>(count),
+                               static_cast<std::uint32_t>(a.block), a.extent, a.block * a.in_stride,
+                               a.block * a.out_stride});
+            period *= count;
+        }
+    t.tiles = period;
+
+    const AxisOrder& read_order = t.direct ? out_order : in_order;
+    t.in_offset = walk(p, read_order, in_strides);
+    t.out_offset = walk(p, out_order, out_strides);
+    t.largest_offset = std::max(*std::max_element(t.in_offset.begin(), t.in_offset.end()),
+                                *std::max_element(t.out_offset.begin(), t.out_offset.end()));
+    const auto narrow = [](const std::vector<std::int64_t>& from) {
+        return std::vector<std::uint32_t>(from.begin(), from.end());
+    };
+    t.in_coordinate = narrow(walk(p, read_order, coordinate));
+    t.out_coordinate = narrow(walk(p, out_order, coordinate));
+    t.slot.assign(t.volume, 0);
+    if (t.direct) return t;
+
+    // Slot of input element e: e + e / group * pad, with the group and pad that conflict least when read back.
+    std::int64_t step = 1;
+    for (int i = 0; i < p.rank; ++i) {
+        position[in_order[i]] = step;
+        step *= p.axis[in_order[i]].block;
+    }
+    const auto load_position = walk(p, out_order, position);
+    const std::int64_t run = contiguous_run(p, &TransposeAxis::in_stride, in_order).length;
+    const auto padded = [](std::int64_t e, std::int64_t group, std::int64_t pad) { return e + e / group * pad; };
+    double best = 1e30;
+    std::int64_t best_group = 1, best_pad = 0;
+    std::vector<std::int64_t> store(t.volume), load(t.volume);
+    for (const std::int64_t group : {run, std::int64_t{16}, std::int64_t{32}, p.axis[in_order[0]].block})
+        for (const std::int64_t pad : {0, 1, 2, 3, 5}) {
+            if (group < 4 && pad > 0) continue;  // would blow the tile up
+            for (std::uint32_t e = 0; e < std::min<std::uint32_t>(t.volume, 1024); ++e) {
+                store[e] = padded(e, group, pad);
+                load[e] = padded(load_position[e], group, pad);
+            }
+            const double cost = (wavefronts(store, p.element_bytes) + wavefronts(load, p.element_bytes)) / 2 +
+                                0.001 * static_cast<double>(pad);
+            if (cost < best) {
+                best = cost;
+                best_group = group;
+                best_pad = pad;
+            }
+        }
+    t.conflicts = best;
+    for (std::uint32_t e = 0; e < t.volume; ++e)
+        t.slot[e] = static_cast<std::uint32_t>(padded(e, best_group, best_pad)) |
+                    static_cast<std::uint32_t>(padded(load_position[e], best_group, best_pad)) << 16;
+    t.slots = static_cast<std::uint32_t>(padded(t.volume - 1, best_group, best_pad)) + 1;
+    ensure(t.slots < 65536, "transpose: {} slots", t.slots);
+    return t;
+}
+
+TransposePlan widen(const TransposePlan& plan) {
+    TransposePlan wide = plan;
+    AxisOrder out_order{};
+    sort_by_stride(plan, &TransposeAxis::out_stride, out_order);
+    for (int factor = 16 / std::max(plan.element_bytes, 1); factor > 1; factor /= 2) {
+        const auto& fastest = plan.axis[out_order[0]];
+        bool fits =
+            plan.volume > 0 && fastest.in_stride == 1 && fastest.out_stride == 1 && fastest.extent % factor == 0;
+        for (int i = 1; i < plan.rank; ++i) {
+            const auto& a = plan.axis[out_order[i]];
+            fits = fits && a.in_stride % factor == 0 && a.out_stride % factor == 0;
+        }
+        if (!fits) continue;
+        wide.element_bytes *= factor;
+        wide.volume /= factor;
+        for (int i = 0; i < plan.rank; ++i) {
+            auto& a = wide.axis[out_order[i]];
+            if (i == 0) {
+                a.extent /= factor;
+            } else {
+                a.in_stride /= factor;
+                a.out_stride /= factor;
+            }
+        }
+        return wide;
+    }
+    return wide;
+}
+
+}  // namespace tessera::kernels

@@ -1,0 +1,45 @@
+#pragma once
+// The transpose as a device runs it: tiles small enough for shared memory, moved by offset tables. Pure host code,
+// so that tables are tested without a device.
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/transpose.hpp"
+
+namespace tessera::kernels {
+
+/// A loop over tiles along one axis; tile t is at coordinate t / period % count.
+struct TileLoop {
+    std::uint32_t period = 1, count = 1;
+    std::uint32_t block = 1;   // elements of the axis in a tile
+    std::int64_t extent = 1;   // elements of the axis
+    std::int64_t in_step = 0;  // elements from one tile to the next
+    std::int64_t out_step = 0;
+};
+
+/// A tile is read in input order into shared memory (element e to slot `store`), and written from there in output
+/// order (element e from slot `load`). Direct tiles skip shared memory: element e is the same on both sides.
+struct TileTables {
+    TransposePlan plan;  // blocks are tiles
+    bool direct = false;
+    std::uint32_t volume = 0;  // elements of a tile
+    std::uint32_t slots = 0;   // of shared memory, padding included
+    std::int64_t tiles = 0;
+    std::vector<TileLoop> loops;  // cut axes first: at most two, and only they have ragged last tiles
+    std::vector<std::int64_t> in_offset, out_offset;  // of element e from the tile's first
+    std::vector<std::uint32_t> slot;                  // store in the low half, load in the high half
+    /// Coordinates of element e on the axes of loops 0 (low half) and 1 (high half), where those are cut.
+    std::vector<std::uint32_t> in_coordinate, out_coordinate;
+    std::int64_t largest_offset = 0;
+    double conflicts = 1;  // mean accesses per shared-memory wavefront, by simulation
+};
+
+/// Tiles of at most `volume` elements. Runs of `row_bytes` and more that both sides share make direct tiles.
+TileTables make_tiles(const TransposePlan& plan, std::int64_t volume, std::int64_t run_bytes, std::int64_t row_bytes);
+
+/// The same transpose in words of up to 16 bytes, where both sides have the same fastest index and strides allow it;
+/// element_bytes is unchanged where not.
+TransposePlan widen(const TransposePlan& plan);
+
+}  // namespace tessera::kernels

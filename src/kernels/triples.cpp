@@ -1,0 +1,285 @@
+// Checks and term builders of the fused contractions; the arithmetic lies in ref/, cpu/ and cuda/.
+#include "kernels/triples.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/check.hpp"
+
+namespace tessera::kernels {
+
+namespace {
+
+__extension__ typedef __int128 Wide;
+
+/// The addresses a view touches, in bytes, [low, high). 128-bit arithmetic: strides may be anything.
+struct AddressRange {
+    Wide low = 0, high = 0;
+};
+
+AddressRange address_range(const void* data, Wide lowest, Wide highest) {
+    const auto base = static_cast<Wide>(reinterpret_cast<std::uintptr_t>(data));
+    return {base + lowest * 8, base + (highest + 1) * 8};
+}
+
+void add_axis(Wide& lowest, Wide& highest, std::int64_t extent, std::int64_t stride) {
+    const Wide reach = static_cast<Wide>(extent - 1) * stride;
+    (reach < 0 ? lowest : highest) += reach;
+}
+
+AddressRange operand_range(const BlockExtents& extents, const TermOperand& operand, bool is_a, const FusedTerm& term,
+                           std::size_t number) {
+    const char* name = is_a ? "a" : "b";
+    require(operand.data != nullptr, "fused term {}: operand {} is a null pointer", number, name);
+    Wide lowest = 0, highest = 0;
+    for (int n = 0; n < kBlockRank; ++n)
+        if (((term.a_indices >> n & 1U) != 0) == is_a) add_axis(lowest, highest, extents[n], operand.stride[n]);
+    add_axis(lowest, highest, term.sum_extent, operand.sum_stride);
+    const Wide limit = INT64_MAX / 8;
+    require(lowest >= -limit && highest <= limit, "fused term {}: operand {} reaches past 64 bits", number, name);
+    return address_range(operand.data, lowest, highest);
+}
+
+void check_extents(const BlockExtents& extents) {
+    std::int64_t volume = 1;
+    for (int n = 0; n < kBlockRank; ++n) {
+        require(extents[n] >= 1, "fused block: extent {} of output index {} is below 1", extents[n], n);
+        volume = checked_multiply(volume, extents[n], "fused block");
+    }
+    checked_multiply(volume, 8, "fused block in bytes");
+}
+
+void check_terms(std::span<const FusedTerm> terms, const char* what) {
+    for (std::size_t t = 0; t < terms.size(); ++t) {
+        require(terms[t].sum_extent >= 1, "{} {}: summed extent {} is below 1", what, t, terms[t].sum_extent);
+        require(terms[t].a_indices < 1U << kBlockRank, "{} {}: index mask {} names more than six indices", what, t,
+                terms[t].a_indices);
+    }
+}
+
+}  // namespace
+
+void check_fused(const BlockExtents& extents, std::span<const FusedTerm> terms, const FusedOutput& output) {
+    check_extents(extents);
+    check_terms(terms, "fused term");
+    require(output.data != nullptr, "fused block: the output is a null pointer");
+
+    // Nested strides (each one past everything the smaller ones reach) are what keeps output elements apart.
+    std::array<int, kBlockRank> order{0, 1, 2, 3, 4, 5};
+    auto magnitude = [&](int n) {
+        const Wide s = output.stride[n];
+        return s < 0 ? -s : s;
+    };
+    std::sort(order.begin(), order.end(), [&](int x, int y) { return magnitude(x) < magnitude(y); });
+    Wide reach = 0, lowest = 0, highest = 0;
+    for (int n : order) {
+        if (extents[n] == 1) continue;
+        require(magnitude(n) > reach, "fused block: the output overlaps itself, stride {} of index {}",
+                output.stride[n], n);
+        reach += magnitude(n) * (extents[n] - 1);
+        add_axis(lowest, highest, extents[n], output.stride[n]);
+    }
+    require(reach <= INT64_MAX / 8, "fused block: the output reaches past 64 bits");
+    const AddressRange out = address_range(output.data, lowest, highest);
+    for (std::size_t t = 0; t < terms.size(); ++t) {
+        for (bool is_a : {true, false}) {
+            const AddressRange in = operand_range(extents, is_a ? terms[t].a : terms[t].b, is_a, terms[t], t);
+            require(in.high <= out.low || out.high <= in.low, "fused term {}: operand {} overlaps the output", t,
+                    is_a ? "a" : "b");
+        }
+    }
+}
+
+void check_energy(const BlockExtents& extents, std::span<const FusedTerm> terms, const EnergyEpilogue& epilogue) {
+    check_extents(extents);
+    check_terms(terms, "fused term");
+    check_terms(epilogue.singles, "singles term");
+    for (std::span<const FusedTerm> list : {terms, epilogue.singles})
+        for (std::size_t t = 0; t < list.size(); ++t)
+            for (bool is_a : {true, false}) operand_range(extents, is_a ? list[t].a : list[t].b, is_a, list[t], t);
+    for (int n = 0; n < kBlockRank; ++n)
+        require(epilogue.orbital_energies[n] != nullptr, "triples energy: orbital energies of index {} are null", n);
+    if (epilogue.weights == TripleWeights::closed_shell)
+        require(extents[3] == extents[4] && extents[4] == extents[5],
+                "triples energy: closed-shell weights need equal virtual ranges, not {}, {}, {}", extents[3],
+                extents[4], extents[5]);
+}
+
+double fused_flops(const BlockExtents& extents, std::span<const FusedTerm> terms) {
+    double volume = 2;
+    for (std::int64_t e : extents) volume *= static_cast<double>(e);
+    double sum = 0;
+    for (const FusedTerm& t : terms) sum += static_cast<double>(t.sum_extent);
+    return volume * sum;
+}
+
+std::array<std::int64_t, kBlockRank> packed_strides(const BlockExtents& extents) {
+    std::array<std::int64_t, kBlockRank> stride{};
+    std::int64_t step = 1;
+    for (int n = 0; n < kBlockRank; ++n) {
+        stride[n] = step;
+        step = checked_multiply(step, extents[n], "fused block");
+    }
+    return stride;
+}
+
+FusedTerm make_term(double factor, std::string_view a_indices, const double* a, std::string_view b_indices,
+                    const double* b, const BlockExtents& extents, std::int64_t sum_extent) {
+    constexpr std::string_view letters = "kjicba";
+    FusedTerm term;
+    term.factor = factor;
+    term.sum_extent = sum_extent;
+    term.a.data = a;
+    term.b.data = b;
+    unsigned seen = 0;
+    for (bool is_a : {true, false}) {
+        TermOperand& operand = is_a ? term.a : term.b;
+        std::int64_t step = 1;
+        for (char letter : is_a ? a_indices : b_indices) {
+            const std::size_t n = letters.find(letter);
+            if (n == std::string_view::npos) {
+                operand.sum_stride = step;
+                step = checked_multiply(step, sum_extent, "fused operand");
+                continue;
+            }
+            require((seen >> n & 1U) == 0, "make_term: index {} is carried twice by '{}' and '{}'", letter, a_indices,
+                    b_indices);
+            seen |= 1U << n;
+            if (is_a) term.a_indices |= 1U << n;
+            operand.stride[n] = step;
+            step = checked_multiply(step, extents[n], "fused operand");
+        }
+    }
+    require(seen == 0x3f, "make_term: '{}' and '{}' do not carry all of kjicba", a_indices, b_indices);
+    return term;
+}
+
+const std::array<TermPattern, 9> kOccupiedPatterns{{{-1, "labi", "kjcl"},
+                                                    {+1, "labj", "kicl"},
+                                                    {-1, "labk", "jicl"},
+                                                    {-1, "lbci", "kjal"},
+                                                    {+1, "lbcj", "kial"},
+                                                    {-1, "lbck", "jial"},
+                                                    {+1, "laci", "kjbl"},
+                                                    {-1, "lacj", "kibl"},
+                                                    {+1, "lack", "jibl"}}};
+const std::array<TermPattern, 9> kVirtualPatterns{{{-1, "daij", "dkcb"},
+                                                   {-1, "dajk", "dicb"},
+                                                   {+1, "daik", "djcb"},
+                                                   {+1, "dbij", "dkca"},
+                                                   {+1, "dbjk", "dica"},
+                                                   {-1, "dbik", "djca"},
+                                                   {-1, "dcij", "dkba"},
+                                                   {-1, "dcjk", "diba"},
+                                                   {+1, "dcik", "djba"}}};
+// P(i/jk) P(a/bc) t1[a,i] <jk||bc>, with v[k,j,c,b] = <jk||bc>.
+const std::array<TermPattern, 9> kSinglesPatterns{{{+1, "ai", "kjcb"},
+                                                   {-1, "aj", "kicb"},
+                                                   {+1, "ak", "jicb"},
+                                                   {-1, "bi", "kjca"},
+                                                   {+1, "bj", "kica"},
+                                                   {-1, "bk", "jica"},
+                                                   {+1, "ci", "kjba"},
+                                                   {-1, "cj", "kiba"},
+                                                   {+1, "ck", "jiba"}}};
+
+std::vector<FusedTerm> triples_terms(const BlockExtents& extents, const TriplesOperands& operands) {
+    std::vector<FusedTerm> terms;
+    for (std::size_t n = 0; n < 9 && operands.occupied_sum != 0; ++n) {
+        const TermPattern& p = kOccupiedPatterns[n];
+        terms.push_back(make_term(p.factor, p.t2, operands.t2_occupied[n], p.v2, operands.v2_occupied[n], extents,
+                                  operands.occupied_sum));
+    }
+    for (std::size_t n = 0; n < 9 && operands.virtual_sum != 0; ++n) {
+        const TermPattern& p = kVirtualPatterns[n];
+        terms.push_back(make_term(p.factor, p.t2, operands.t2_virtual[n], p.v2, operands.v2_virtual[n], extents,
+                                  operands.virtual_sum));
+    }
+    return terms;
+}
+
+std::vector<FusedTerm> singles_terms(const BlockExtents& extents, const SinglesOperands& operands) {
+    std::vector<FusedTerm> terms;
+    for (std::size_t n = 0; n < 9; ++n) {
+        const TermPattern& p = kSinglesPatterns[n];
+        terms.push_back(make_term(p.factor, p.t2, operands.t1[n], p.v2, operands.v2[n], extents, 1));
+    }
+    return terms;
+}
+
+void closed_shell_block(const ClosedShellTensors& x, std::array<std::int64_t, 3> begin_kji,
+                        std::array<std::int64_t, 3> extent_kji, ClosedShellBlock& block) {
+    const std::int64_t o = x.occupied, v = x.virtuals;
+    require(o >= 1 && v >= 1, "closed-shell triples: {} occupied and {} virtual orbitals", o, v);
+    for (int n = 0; n < 3; ++n)
+        require(begin_kji[n] >= 0 && extent_kji[n] >= 1 && begin_kji[n] <= o - extent_kji[n],
+                "closed-shell triples: occupied range {}+{} is not within {}", begin_kji[n], extent_kji[n], o);
+    checked_multiply(checked_multiply(checked_multiply(o, v, "ovvv"), v, "ovvv"), checked_multiply(v, 8, "ovvv"),
+                     "ovvv");
+    for (const double* p : {x.t1, x.t2, x.ovov, x.ovvv, x.ooov, x.occupied_energies, x.virtual_energies})
+        require(p != nullptr, "closed-shell triples: a tensor is a null pointer");
+
+    block.extents = {extent_kji[0], extent_kji[1], extent_kji[2], v, v, v};
+    block.terms.clear();
+    block.singles.clear();
+    // Pair n is (occupied index n, virtual index n + 3): (k,c), (j,b), (i,a). Offsets place the occupied ranges.
+    auto carry = [&](FusedTerm& term, bool is_a, int index, std::int64_t stride) {
+        TermOperand& operand = is_a ? term.a : term.b;
+        operand.stride[index] = stride;
+        if (is_a) term.a_indices |= 1U << index;
+        if (index < 3) operand.data += begin_kji[index] * stride;
+    };
+    constexpr int permutations[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    for (const auto& [p, q, r] : permutations) {
+        FusedTerm d;  // + sum_d (p_o p_v | q_v d) t2[r_o][q_o][r_v][d]
+        d.sum_extent = v;
+        d.a.data = x.ovvv;
+        d.a.sum_stride = 1;
+        carry(d, true, p, v * v * v);
+        carry(d, true, p + 3, v * v);
+        carry(d, true, q + 3, v);
+        d.b.data = x.t2;
+        d.b.sum_stride = 1;
+        carry(d, false, r, o * v * v);
+        carry(d, false, q, v * v);
+        carry(d, false, r + 3, v);
+        FusedTerm m;  // - sum_m (q_o m | p_o p_v) t2[m][r_o][q_v][r_v]
+        m.factor = -1;
+        m.sum_extent = o;
+        m.a.data = x.ooov;
+        m.a.sum_stride = o * v;
+        carry(m, true, q, o * o * v);
+        carry(m, true, p, v);
+        carry(m, true, p + 3, 1);
+        m.b.data = x.t2;
+        m.b.sum_stride = o * v * v;
+        carry(m, false, r, v * v);
+        carry(m, false, q + 3, v);
+        carry(m, false, r + 3, 1);
+        block.terms.push_back(d);
+        block.terms.push_back(m);
+    }
+    for (int p = 0; p < 3; ++p) {  // t1[p_o][p_v] (q_o q_v | r_o r_v)
+        const int q = (p + 1) % 3, r = (p + 2) % 3;
+        FusedTerm s;
+        s.a.data = x.t1;
+        carry(s, true, p, v);
+        carry(s, true, p + 3, 1);
+        s.b.data = x.ovov;
+        carry(s, false, q, v * o * v);
+        carry(s, false, q + 3, o * v);
+        carry(s, false, r, v);
+        carry(s, false, r + 3, 1);
+        block.singles.push_back(s);
+    }
+    block.epilogue = {};
+    block.epilogue.weights = TripleWeights::closed_shell;
+    for (int n = 0; n < 3; ++n) {
+        block.epilogue.orbital_energies[n] = x.occupied_energies + begin_kji[n];
+        block.epilogue.orbital_energies[n + 3] = x.virtual_energies;
+    }
+    block.epilogue.singles = block.singles;
+    block.epilogue.scale = 1.0 / 3.0;
+}
+
+}  // namespace tessera::kernels

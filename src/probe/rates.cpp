@@ -1,0 +1,116 @@
+#include "probe/rates.hpp"
+
+#include <sys/sysinfo.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <string_view>
+#include <vector>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include "base/cpu.hpp"
+#include "base/parallel.hpp"
+#include "storage/buffer.hpp"
+
+// OpenBLAS's C entry points, declared here so that no BLAS header is needed.
+extern "C" {
+void dgemm_(const char*, const char*, const int*, const int*, const int*, const double*, const double*, const int*,
+            const double*, const int*, const double*, double*, const int*);
+void openblas_set_num_threads(int);
+int openblas_get_num_threads(void);
+char* openblas_get_config(void);
+char* openblas_get_corename(void);
+}
+
+namespace tessera {
+
+namespace {
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+void stream_copy(std::byte* to, const std::byte* from, std::int64_t bytes) {
+#if defined(__SSE2__)
+    auto* t = reinterpret_cast<__m128i*>(to);
+    const auto* f = reinterpret_cast<const __m128i*>(from);
+    for (std::int64_t i = 0; i < bytes / 16; ++i) _mm_stream_si128(t + i, _mm_load_si128(f + i));
+    _mm_sfence();
+#else
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+#endif
+}
+
+}  // namespace
+
+double measure_gemm_gflops(int threads, double seconds) {
+    constexpr int n = 2000;
+    const int team = resolve_threads(threads), before = openblas_get_num_threads();
+    openblas_set_num_threads(team);
+    std::vector<double> a(n * n, 0.5), b(n * n, 0.25), c(n * n, 0.0);
+    const double one = 1, zero = 0;
+    double best = 1e30;
+    const double start = now();
+    for (int i = 0; i < 3 || now() - start < seconds; ++i) {
+        const double t = now();
+        dgemm_("N", "N", &n, &n, &n, &one, a.data(), &n, b.data(), &n, &zero, c.data(), &n);
+        best = std::min(best, now() - t);
+    }
+    openblas_set_num_threads(before);
+    return 2.0 * n * n * n / best * 1e-9;
+}
+
+double measure_copy_gbs(int threads) {
+    constexpr std::int64_t bytes = 512LL << 20;
+    const int team = resolve_threads(threads);
+    Buffer from(bytes), to(bytes);
+    parallel_region(team, [&](int t, int n) {
+        const std::int64_t begin = bytes / n * t, size = bytes / n;
+        std::memset(from.data() + begin, t + 1, static_cast<std::size_t>(size));
+        std::memset(to.data() + begin, 0, static_cast<std::size_t>(size));
+    });
+    double best = 1e30;
+    for (int trial = 0; trial < 8; ++trial) {
+        const double t0 = now();
+        parallel_region(team, [&](int t, int n) {
+            const std::int64_t begin = bytes / n / 64 * 64 * t, size = bytes / n / 64 * 64;
+            if (trial % 2)
+                std::memcpy(to.data() + begin, from.data() + begin, static_cast<std::size_t>(size));
+            else
+                stream_copy(to.data() + begin, from.data() + begin, size);
+        });
+        best = std::min(best, now() - t0);
+    }
+    return 2.0 * static_cast<double>(bytes) / best * 1e-9;
+}
+
+const char* better_blas_core() {
+    const std::string_view core = openblas_get_corename();
+    const auto is_one_of = [&](std::initializer_list<std::string_view> names) {
+        return std::find(names.begin(), names.end(), core) != names.end();
+    };
+    const bool wide = is_one_of({"SkylakeX", "Cooperlake", "Sapphirerapids"});
+    if (detected_isa() == Isa::avx512 && !wide) return "SkylakeX";
+    if (detected_isa() == Isa::avx2 && !wide && !is_one_of({"Haswell", "Zen"})) return "Haswell";
+    return nullptr;
+}
+
+std::string cpu_name() {
+    std::ifstream in("/proc/cpuinfo");
+    for (std::string line; std::getline(in, line);)
+        if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+    return "unknown";
+}
+
+std::int64_t memory_bytes() {
+    struct sysinfo info {};
+    sysinfo(&info);
+    return static_cast<std::int64_t>(info.totalram) * info.mem_unit;
+}
+
+std::string blas_name() { return std::string(openblas_get_config()) + " core " + openblas_get_corename(); }
+
+}  // namespace tessera

@@ -1,0 +1,310 @@
+// The ABCD term of an all-trans alkane: block structure and norms by the recipe of docs/ALKANE.md.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "base/hash.hpp"
+#include "base/hash_fill.hpp"
+#include "problems/families.hpp"
+
+namespace tessera {
+
+namespace {
+
+constexpr double kBondCC = 1.54, kBondCH = 1.09;  // Angstrom
+constexpr double kPairReach = 36.5;               // Angstrom
+constexpr double kLambda = 0.84, kMu = 0.24, kQ0 = 0.16, kTau = 1e-10;
+constexpr std::uint64_t kSeed = 1;
+// A candidate is ruled out ahead of the recipe's own comparison only when rounding cannot be what decides.
+constexpr double kRoundingSlack = 1 - 1e-9;
+
+using Point = std::array<double, 3>;
+
+double distance(const Point& a, const Point& b) { return std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]); }
+Point midpoint(const Point& a, const Point& b) {
+    return {0.5 * (a[0] + b[0]), 0.5 * (a[1] + b[1]), 0.5 * (a[2] + b[2])};
+}
+
+struct Atom {
+    Point at;
+    std::int64_t unit, orbitals;
+};
+
+struct Molecule {
+    std::vector<double> carbon_x;  // of each unit
+    std::vector<Atom> atoms;
+    std::vector<Point> bonds;  // midpoints, sorted: the occupied orbitals
+};
+
+Molecule make_molecule(std::int64_t carbons, bool minimal_basis) {
+    const double half_angle = std::acos(-1.0 / 3.0) / 2;
+    const double s = std::sin(half_angle), c = std::cos(half_angle);
+    const std::int64_t orbitals_c = minimal_basis ? 5 : 14, orbitals_h = minimal_basis ? 1 : 5;
+    Molecule m;
+    Point previous{};
+    for (std::int64_t g = 0; g < carbons; ++g) {
+        const double side = g % 2 == 0 ? -1.0 : 1.0;
+        const Point carbon{(static_cast<double>(g) - static_cast<double>(carbons - 1) / 2) * kBondCC * s,
+                           side * 0.5 * kBondCC * c, 0.0};
+        m.carbon_x.push_back(carbon[0]);
+        m.atoms.push_back({carbon, g, orbitals_c});
+        if (g > 0) m.bonds.push_back(midpoint(previous, carbon));
+        previous = carbon;
+        const auto hydrogen = [&](double dx, double dy, double dz) {
+            const Point at{carbon[0] + dx, carbon[1] + dy, carbon[2] + dz};
+            m.atoms.push_back({at, g, orbitals_h});
+            m.bonds.push_back(midpoint(carbon, at));
+        };
+        hydrogen(0, side * kBondCH * c, kBondCH * s);
+        hydrogen(0, side * kBondCH * c, -kBondCH * s);
+        if (g == 0) hydrogen(-kBondCH * s, -side * kBondCH * c, 0);
+        if (g == carbons - 1) hydrogen(kBondCH * s, -side * kBondCH * c, 0);
+    }
+    const auto key = [](const Point& p) {
+        return std::array{std::llround(p[0] * 1e6), std::llround(p[1] * 1e6), std::llround(p[2] * 1e6)};
+    };
+    std::sort(m.bonds.begin(), m.bonds.end(), [&](const Point& a, const Point& b) { return key(a) < key(b); });
+    return m;
+}
+
+/// Clusters for n carbons: in proportion to n = 65, rounded to nearest (no ties occur), at least 1.
+std::int64_t cluster_count(std::int64_t at_65, std::int64_t carbons) {
+    return std::max<std::int64_t>(1, (2 * at_65 * carbons + 65) / 130);
+}
+
+/// A row-major table of doubles.
+struct Table {
+    std::int64_t columns = 0;
+    std::vector<double> values;
+    Table(std::int64_t r, std::int64_t c) : columns(c), values(r * c) {}
+    double& operator()(std::int64_t r, std::int64_t c) { return values[r * columns + c]; }
+    double operator()(std::int64_t r, std::int64_t c) const { return values[r * columns + c]; }
+};
+
+/// Everything the norms of T and V are made of; the generators keep it.
+struct Factors {
+    std::int64_t ao_clusters = 0, occupied_clusters = 0;
+    std::vector<std::int64_t> ao_sizes;        // N_C
+    std::vector<std::int64_t> occupied_sizes;  // N_I
+    std::vector<std::int64_t> pair_rows;       // m_IJ, all I, J
+    Table f{0, 0}, q{0, 0};
+
+    std::vector<std::int64_t> row_i, row_j;  // I and J of each kept row tile
+
+    double norm_t(std::int64_t p, std::int64_t c, std::int64_t d) const {
+        return f(row_i[p], c) * f(row_j[p], d) * std::sqrt(rows_times(p, c, d));
+    }
+    double norm_v(std::int64_t c, std::int64_t d, std::int64_t a, std::int64_t b) const { return q(c, a) * q(d, b); }
+    std::int64_t height(std::int64_t p) const { return pair_rows[row_i[p] * occupied_clusters + row_j[p]]; }
+    /// m_IJ N_C N_D
+    double rows_times(std::int64_t p, std::int64_t c, std::int64_t d) const {
+        return static_cast<double>(height(p) * ao_sizes[c] * ao_sizes[d]);
+    }
+};
+
+Factors make_factors(const Molecule& m, std::int64_t occupied_clusters, std::int64_t ao_clusters) {
+    const auto carbons = static_cast<std::int64_t>(m.carbon_x.size());
+    const auto occupied = static_cast<std::int64_t>(m.bonds.size());
+    const auto ao_cluster = [&](std::int64_t unit) { return unit * ao_clusters / carbons; };
+    const auto occupied_cluster = [&](std::int64_t i) { return i * occupied_clusters / occupied; };
+
+    Factors x;
+    x.ao_clusters = ao_clusters;
+    x.occupied_clusters = occupied_clusters;
+    x.ao_sizes.assign(ao_clusters, 0);
+    std::vector<double> unit_orbitals(carbons, 0.0);
+    for (const Atom& atom : m.atoms) {
+        x.ao_sizes[ao_cluster(atom.unit)] += atom.orbitals;
+        unit_orbitals[atom.unit] += static_cast<double>(atom.orbitals);
+    }
+    x.occupied_sizes.assign(occupied_clusters, 0);
+    for (std::int64_t i = 0; i < occupied; ++i) ++x.occupied_sizes[occupied_cluster(i)];
+
+    x.pair_rows.assign(occupied_clusters * occupied_clusters, 0);
+    for (std::int64_t i = 0; i < occupied; ++i)
+        for (std::int64_t j = 0; j < occupied; ++j)
+            if (distance(m.bonds[i], m.bonds[j]) <= kPairReach)
+                ++x.pair_rows[occupied_cluster(i) * occupied_clusters + occupied_cluster(j)];
+    for (std::int64_t i = 0; i < occupied_clusters; ++i)
+        for (std::int64_t j = 0; j < occupied_clusters; ++j)
+            if (x.pair_rows[i * occupied_clusters + j] > 0) {
+                x.row_i.push_back(i);
+                x.row_j.push_back(j);
+            }
+
+    x.f = Table(occupied_clusters, ao_clusters);
+    for (std::int64_t i = 0; i < occupied; ++i)
+        for (const Atom& atom : m.atoms)
+            x.f(occupied_cluster(i), ao_cluster(atom.unit)) +=
+                static_cast<double>(atom.orbitals) * std::exp(-2 * distance(m.bonds[i], atom.at) / kLambda);
+    for (std::int64_t i = 0; i < occupied_clusters; ++i)
+        for (std::int64_t c = 0; c < ao_clusters; ++c)
+            x.f(i, c) = std::sqrt(x.f(i, c) / static_cast<double>(x.occupied_sizes[i] * x.ao_sizes[c]));
+
+    x.q = Table(ao_clusters, ao_clusters);
+    for (std::int64_t g = 0; g < carbons; ++g)
+        for (std::int64_t h = 0; h < carbons; ++h) {
+            const double dx = m.carbon_x[g] - m.carbon_x[h];
+            const double e = kQ0 * std::exp(-kMu * dx * dx);
+            x.q(ao_cluster(g), ao_cluster(h)) += unit_orbitals[g] * unit_orbitals[h] * e * e;
+        }
+    for (double& v : x.q.values) v = std::sqrt(v);
+    return x;
+}
+
+/// For each row of a table of factors, the columns that can matter (weight above `least`), ascending, and their
+/// weights.
+struct Candidates {
+    std::vector<std::int64_t> column;
+    std::vector<double> weight;
+    double largest = 0;
+};
+
+/// q_CA / (N_C N_A): V is kept where the product of two of these is above tau.
+std::vector<Candidates> candidates_of_q(const Factors& x) {
+    const auto weight = [&](std::int64_t c, std::int64_t a) {
+        return x.q(c, a) / static_cast<double>(x.ao_sizes[c] * x.ao_sizes[a]);
+    };
+    double largest = 0;
+    for (std::int64_t c = 0; c < x.ao_clusters; ++c)
+        for (std::int64_t a = 0; a < x.ao_clusters; ++a) largest = std::max(largest, weight(c, a));
+    std::vector<Candidates> out(x.ao_clusters);
+    for (std::int64_t c = 0; c < x.ao_clusters; ++c)
+        for (std::int64_t a = 0; a < x.ao_clusters; ++a) {
+            const double w = weight(c, a);
+            if (w * largest <= kTau * kRoundingSlack) continue;
+            out[c].column.push_back(a);
+            out[c].weight.push_back(w);
+            out[c].largest = std::max(out[c].largest, w);
+        }
+    return out;
+}
+
+Shape shape_of_v(const TileGrid& grid, const Factors& x) {
+    const std::vector<Candidates> near = candidates_of_q(x);
+    std::vector<std::int64_t> ordinals;
+    std::vector<double> norms;
+    const std::int64_t n = x.ao_clusters;
+    for (std::int64_t c = 0; c < n; ++c)
+        for (std::int64_t d = 0; d < n; ++d)
+            for (std::size_t ia = 0; ia < near[c].column.size(); ++ia) {
+                if (near[c].weight[ia] * near[d].largest <= kTau * kRoundingSlack) continue;
+                const std::int64_t a = near[c].column[ia];
+                for (const std::int64_t b : near[d].column) {
+                    const double norm = x.norm_v(c, d, a, b);
+                    const std::int64_t elements = x.ao_sizes[c] * x.ao_sizes[d] * x.ao_sizes[a] * x.ao_sizes[b];
+                    if (!(norm > kTau * static_cast<double>(elements))) continue;
+                    ordinals.push_back(((c * n + d) * n + a) * n + b);
+                    norms.push_back(norm);
+                }
+            }
+    ordinals.shrink_to_fit();
+    norms.shrink_to_fit();
+    return Shape::from_sorted(grid, std::move(ordinals), std::move(norms));
+}
+
+Shape shape_of_t(const TileGrid& grid, const Factors& x) {
+    const std::int64_t n = x.ao_clusters;
+    // T is kept where the product of two f_IC / sqrt(N_C) is above tau sqrt(m_IJ).
+    Table weight(x.occupied_clusters, n);
+    std::vector<double> largest(x.occupied_clusters, 0.0);
+    for (std::int64_t i = 0; i < x.occupied_clusters; ++i)
+        for (std::int64_t c = 0; c < n; ++c) {
+            weight(i, c) = x.f(i, c) / std::sqrt(static_cast<double>(x.ao_sizes[c]));
+            largest[i] = std::max(largest[i], weight(i, c));
+        }
+    std::vector<std::int64_t> ordinals;
+    std::vector<double> norms;
+    for (std::int64_t p = 0; p < static_cast<std::int64_t>(x.row_i.size()); ++p) {
+        const double least = kTau * std::sqrt(static_cast<double>(x.height(p))) * kRoundingSlack;
+        for (std::int64_t c = 0; c < n; ++c) {
+            if (weight(x.row_i[p], c) * largest[x.row_j[p]] <= least) continue;
+            for (std::int64_t d = 0; d < n; ++d) {
+                const double norm = x.norm_t(p, c, d);
+                if (!(norm > kTau * x.rows_times(p, c, d))) continue;
+                ordinals.push_back((p * n + c) * n + d);
+                norms.push_back(norm);
+            }
+        }
+    }
+    return Shape::from_sorted(grid, std::move(ordinals), std::move(norms));
+}
+
+/// The kept tiles of R, from the kept tiles of T and V.
+Shape shape_of_r(const TileGrid& grid, const Factors& x, const Shape& t, const Shape& v) {
+    const std::int64_t n = x.ao_clusters, square = n * n;
+    // V's tiles of one CD stand together: where they begin.
+    std::vector<std::int64_t> begin(square + 1, 0);
+    for (const std::int64_t ordinal : v.ordinals()) ++begin[ordinal / square + 1];
+    for (std::int64_t cd = 0; cd < square; ++cd) begin[cd + 1] += begin[cd];
+
+    std::vector<std::int64_t> ordinals;
+    std::vector<double> norms, sum(square, 0.0);
+    std::int64_t slot = 0;
+    for (std::int64_t p = 0; p < static_cast<std::int64_t>(x.row_i.size()); ++p) {
+        std::int64_t first = square, last = -1;  // the range of AB that anything was added to
+        for (; slot < t.tile_count() && t.tile(slot).value / square == p; ++slot) {
+            const std::int64_t cd = t.tile(slot).value % square, base = cd * square;
+            const double factor = t.norm_of(slot);
+            if (begin[cd] == begin[cd + 1]) continue;
+            for (std::int64_t s = begin[cd]; s < begin[cd + 1]; ++s)
+                sum[v.tile(s).value - base] += factor * v.norm_of(s);
+            first = std::min(first, v.tile(begin[cd]).value - base);
+            last = std::max(last, v.tile(begin[cd + 1] - 1).value - base);
+        }
+        for (std::int64_t ab = first; ab <= last; ++ab) {
+            if (sum[ab] > kTau * x.rows_times(p, ab / n, ab % n)) {
+                ordinals.push_back(p * square + ab);
+                norms.push_back(sum[ab]);
+            }
+            sum[ab] = 0;
+        }
+    }
+    return Shape::from_sorted(grid, std::move(ordinals), std::move(norms));
+}
+
+std::uint64_t state_of(Stream stream, const TileInfo& info) {
+    return tile_state(kSeed, static_cast<std::uint64_t>(stream), static_cast<std::uint64_t>(info.tile.value));
+}
+
+}  // namespace
+
+Problem make_alkane(std::int64_t carbons, AlkaneTiling tiling, bool minimal_basis) {
+    constexpr std::int64_t occupied_at_65[] = {8, 8, 6}, ao_at_65[] = {60, 42, 27};
+    const int version = static_cast<int>(tiling);
+    const auto factors = std::make_shared<const Factors>(
+        make_factors(make_molecule(carbons, minimal_basis), cluster_count(occupied_at_65[version - 1], carbons),
+                     cluster_count(ao_at_65[version - 1], carbons)));
+
+    std::vector<std::int64_t> heights;
+    for (std::size_t p = 0; p < factors->row_i.size(); ++p)
+        heights.push_back(factors->height(static_cast<std::int64_t>(p)));
+    const Tiling rows = Tiling::from_sizes(heights), ao = Tiling::from_sizes(factors->ao_sizes);
+
+    Problem problem;
+    problem.name = fmt::format("alkane:{}:v{}{}", carbons, version, minimal_basis ? ":min" : "");
+    problem.spec = "pcd,cdab->pab";
+    problem.a = shape_of_t({rows, ao, ao}, *factors);
+    problem.b = shape_of_v({ao, ao, ao, ao}, *factors);
+    problem.c = shape_of_r({rows, ao, ao}, *factors, problem.a, problem.b);
+    problem.make_a = [factors](const TileInfo& info, std::span<double> tile) {
+        const auto& at = info.coordinates;
+        const double norm = factors->norm_t(at[0], at[1], at[2]);
+        hash_fill(state_of(Stream::values_a, info), hash_scale<double>(norm, static_cast<std::int64_t>(tile.size())),
+                  tile);
+    };
+    problem.make_b = [factors](const TileInfo& info, std::span<double> tile) {
+        const auto& at = info.coordinates;
+        const double norm = factors->norm_v(at[0], at[1], at[2], at[3]);
+        hash_fill(state_of(Stream::values_b, info), hash_scale<double>(norm, static_cast<std::int64_t>(tile.size())),
+                  tile);
+    };
+    problem.b_on_demand = true;
+    return problem;
+}
+
+}  // namespace tessera

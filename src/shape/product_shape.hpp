@@ -1,0 +1,38 @@
+#pragma once
+// Which tile products a contraction of two shapes consists of, and the result's shape.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "tessera/index/contraction_spec.hpp"
+#include "tessera/shape/shape.hpp"
+
+namespace tessera {
+
+struct ScreeningOptions {
+    double filter = 0;  // result tiles whose norm stays below it are dropped, products that cannot matter skipped
+    double alpha_magnitude = 1;    // |alpha|
+    const Shape* given = nullptr;  // compute these tiles only, all of them
+};
+
+/// The result's tiles with bounds on their norms; for each the products that survive, ascending in k.
+struct ProductShape {
+    Shape c;
+    std::vector<std::int64_t> first;  // per result slot + 1, into products
+    std::vector<TileProduct> products;
+    std::vector<std::int32_t> k;        // per product: its place along (batch, k), ascending in a chain
+    std::vector<std::int32_t> segment;  // per place along k, where there is more than one segment
+    int segments = 1;
+    std::vector<std::int64_t> row, col;  // per result slot: equal where tiles share A's free indices, B's free indices
+    std::vector<float> skipped;          // per result slot, with a filter: norm bound of its skipped products
+    double left_out_bound = 0;           // Frobenius norm bound of all that is skipped or dropped here
+    std::vector<double> tile_flops;      // per result slot
+    double flops = 0;  // all: of real arithmetic with 2 per multiply-add; complex types need 4 times that
+};
+
+/// spec without diagonals and one-operand sums (those are taken before).
+ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Shape& b,
+                           const ScreeningOptions& options);
+
+}  // namespace tessera

@@ -1,0 +1,66 @@
+#include "storage/buffer.hpp"
+
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <utility>
+
+#include "base/check.hpp"
+
+namespace tessera {
+
+void MemoryBudget::take(std::int64_t bytes, const std::string& what) {
+    std::int64_t now = used_.load();
+    do {
+        if (bytes > limit_ - now)
+            throw BudgetError(
+                fmt::format("{}: {} on top of {} is more than the memory budget of {}; {} would do", what,
+                            format_bytes(bytes), format_bytes(now), format_bytes(limit_), format_bytes(now + bytes)),
+                limit_, now + bytes);
+    } while (!used_.compare_exchange_weak(now, now + bytes));
+    now += bytes;
+    std::int64_t peak = peak_.load();
+    while (now > peak && !peak_.compare_exchange_weak(peak, now)) {
+    }
+}
+
+void MemoryBudget::give(std::int64_t bytes) noexcept { used_ -= bytes; }
+
+Buffer::Buffer(std::int64_t bytes, MemoryBudget* budget, const std::string& what) : bytes_(align_up(bytes)) {
+    if (bytes_ == 0) return;
+    if (budget) budget->take(bytes_, what);
+    constexpr std::int64_t huge = 2 << 20;
+    const bool large = bytes_ >= 2 * huge;
+    data_ = static_cast<std::byte*>(
+        std::aligned_alloc(large ? huge : kTileAlignment, large ? align_up(bytes_, huge) : bytes_));
+    if (!data_) {
+        if (budget) budget->give(bytes_);
+        throw MachineError(fmt::format("{}: the machine has no {} left", what, format_bytes(bytes_)));
+    }
+    budget_ = budget;
+    if (large) madvise(data_, static_cast<std::size_t>(bytes_), MADV_HUGEPAGE);
+}
+
+Buffer::~Buffer() {
+    std::free(data_);
+    if (budget_) budget_->give(bytes_);
+}
+
+void Buffer::leave_budget() noexcept {
+    if (budget_) budget_->give(bytes_);
+    budget_ = nullptr;
+}
+
+Buffer::Buffer(Buffer&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)),
+      budget_(std::exchange(other.budget_, nullptr)) {}
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    std::swap(budget_, other.budget_);
+    return *this;
+}
+
+}  // namespace tessera

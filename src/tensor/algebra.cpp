@@ -1,0 +1,171 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/check.hpp"
+#include "base/hash.hpp"
+#include "base/parallel.hpp"
+#include "kernels/tile_math.hpp"
+#include "tensor/tensor_impl.hpp"
+#include "tessera/tensor/tensor.hpp"
+
+namespace tessera {
+
+namespace {
+
+template <Scalar T>
+void require_same_grid(const char* operation, const Tensor<T>& x, const Tensor<T>& y) {
+    require(x.rank() == y.rank(), "{}: tensors of rank {} and {}", operation, x.rank(), y.rank());
+    for (int d = 0; d < x.rank(); ++d)
+        require(x.grid().tiling(d) == y.grid().tiling(d), "{}: index {} is {} in one tensor and {} in the other",
+                operation, d, to_string(x.grid().tiling(d)), to_string(y.grid().tiling(d)));
+}
+
+/// Tiles that are in either shape, norms zero.
+Shape united(const Shape& x, const Shape& y) {
+    std::vector<std::int64_t> ordinals;
+    ordinals.reserve(static_cast<std::size_t>(std::max(x.tile_count(), y.tile_count())));
+    std::set_union(x.ordinals().begin(), x.ordinals().end(), y.ordinals().begin(), y.ordinals().end(),
+                   std::back_inserter(ordinals));
+    std::vector<double> norms(ordinals.size(), 0.0);
+    return Shape::from_sorted(x.grid(), std::move(ordinals), std::move(norms));
+}
+
+}  // namespace
+
+template <Scalar T>
+bool operator==(const Tensor<T>& a, const Tensor<T>& b) {
+    if (!(a.grid() == b.grid()) || !std::ranges::equal(a.shape().ordinals(), b.shape().ordinals())) return false;
+    for (std::int64_t s = 0; s < a.tile_count(); ++s) {
+        const auto x = a.tile(s), y = b.tile(s);
+        if (std::memcmp(x.data(), y.data(), x.size_bytes()) != 0) return false;
+    }
+    return true;
+}
+
+template <Scalar T>
+void scale(Tensor<T>& x, T factor) {
+    x.update_tiles([&](const TileInfo&, std::span<T> tile) {
+        for (auto& e : tile) e *= factor;
+    });
+}
+
+template <Scalar T>
+Tensor<T> add(T alpha, const Tensor<T>& x, T beta, const Tensor<T>& y) {
+    require_same_grid("add", x, y);
+    return Tensor<T>::generate(united(x.shape(), y.shape()), [&](const TileInfo& info, std::span<T> out) {
+        const auto xs = x.shape().find(info.tile), ys = y.shape().find(info.tile);
+        const T *a = xs ? x.impl().tile(*xs) : nullptr, *b = ys ? y.impl().tile(*ys) : nullptr;
+        for (std::size_t i = 0; i < out.size(); ++i) {
+            if (a && b)
+                out[i] = alpha * a[i] + beta * b[i];
+            else
+                out[i] = a ? alpha * a[i] : beta * b[i];
+        }
+    });
+}
+
+template <Scalar T>
+void axpy(T alpha, const Tensor<T>& x, Tensor<T>& y) {
+    require_same_grid("axpy", x, y);
+    if (!std::ranges::includes(y.shape().ordinals(), x.shape().ordinals())) {
+        y = add(alpha, x, T(1), y);
+        return;
+    }
+    y.update_tiles([&](const TileInfo& info, std::span<T> out) {
+        const auto slot = x.shape().find(info.tile);
+        if (!slot) return;
+        const T* a = x.impl().tile(*slot);
+        for (std::size_t i = 0; i < out.size(); ++i) out[i] += alpha * a[i];
+    });
+}
+
+template <Scalar T>
+T dot(const Tensor<T>& x, const Tensor<T>& y) {
+    require_same_grid("dot", x, y);
+    std::vector<T> partial(static_cast<std::size_t>(x.tile_count()));
+    parallel_for(x.tile_count(), 0, 16, [&](std::int64_t s) {
+        if (const auto other = y.shape().find(x.shape().tile(s)))
+            partial[s] = tile_dot(x.impl().tile(s), y.impl().tile(*other), x.impl().elements(s));
+    });
+    T sum{};
+    for (const T& p : partial) sum += p;
+    return sum;
+}
+
+template <Scalar T>
+double norm(const Tensor<T>& x) {
+    return x.shape().norm();
+}
+
+template <Scalar T>
+double max_abs(const Tensor<T>& x) {
+    std::vector<double> partial(static_cast<std::size_t>(x.tile_count()));
+    parallel_for(x.tile_count(), 0, 16,
+                 [&](std::int64_t s) { partial[s] = tile_max_abs(x.impl().tile(s), x.impl().elements(s)); });
+    return partial.empty() ? 0.0 : *std::max_element(partial.begin(), partial.end());
+}
+
+template <Scalar T>
+Tensor<T> filter(const Tensor<T>& x, double threshold) {
+    require(threshold >= 0 && std::isfinite(threshold), "filter: threshold {} is not a finite number >= 0", threshold);
+    std::vector<ShapeEntry> kept;
+    for (std::int64_t s = 0; s < x.tile_count(); ++s)
+        if (x.shape().norm_of(s) >= threshold) kept.push_back({x.shape().tile(s), x.shape().norm_of(s)});
+    return Tensor<T>::generate(Shape(x.grid(), std::move(kept)), [&](const TileInfo& info, std::span<T> out) {
+        std::ranges::copy(x.tile(*x.shape().find(info.tile)), out.begin());
+    });
+}
+
+template <Scalar To, Scalar From>
+Tensor<To> convert(const Tensor<From>& x) {
+    return Tensor<To>::generate(x.shape(), [&](const TileInfo& info, std::span<To> out) {
+        const auto in = x.tile(*x.shape().find(info.tile));
+        for (std::size_t i = 0; i < out.size(); ++i) {
+            if constexpr (is_complex<From> && is_complex<To>) {
+                out[i] = To(static_cast<RealOf<To>>(in[i].real()), static_cast<RealOf<To>>(in[i].imag()));
+            } else if constexpr (is_complex<From>) {
+                require(in[i].imag() == 0, "convert: tile {} has an imaginary part of {}; {} has none",
+                        to_string(info.coordinates), in[i].imag(), name(ScalarTraits<To>::kind));
+                out[i] = static_cast<To>(in[i].real());
+            } else {
+                out[i] = To(static_cast<RealOf<To>>(in[i]));
+            }
+        }
+    });
+}
+
+template <Scalar T>
+std::uint64_t checksum(const Tensor<T>& x) {
+    std::vector<std::uint64_t> partial(static_cast<std::size_t>(x.tile_count()));
+    parallel_for(x.tile_count(), 0, 16, [&](std::int64_t s) {
+        const auto t = x.tile(s);
+        partial[s] = hash_bytes(static_cast<std::uint64_t>(x.shape().tile(s).value), t.data(),
+                                static_cast<std::int64_t>(t.size_bytes()));
+    });
+    std::uint64_t h = combine(static_cast<std::uint64_t>(ScalarTraits<T>::kind), static_cast<std::uint64_t>(x.rank()));
+    for (const auto& t : x.grid().tilings())
+        h = hash_bytes(h, t.offsets().data(), static_cast<std::int64_t>(t.offsets().size_bytes()));
+    return hash_bytes(h, partial.data(), static_cast<std::int64_t>(partial.size() * sizeof(std::uint64_t)));
+}
+
+#define TESSERA_INSTANTIATE(T)                                                           \
+    template bool operator==(const Tensor<T>&, const Tensor<T>&);                        \
+    template void scale(Tensor<T>&, T);                                                  \
+    template Tensor<T> add(T, const Tensor<T>&, T, const Tensor<T>&);                    \
+    template void axpy(T, const Tensor<T>&, Tensor<T>&);                                 \
+    template T dot(const Tensor<T>&, const Tensor<T>&);                                  \
+    template double norm(const Tensor<T>&);                                              \
+    template double max_abs(const Tensor<T>&);                                           \
+    template Tensor<T> filter(const Tensor<T>&, double);                                 \
+    template std::uint64_t checksum(const Tensor<T>&);                                   \
+    template Tensor<float> convert<float>(const Tensor<T>&);                             \
+    template Tensor<double> convert<double>(const Tensor<T>&);                           \
+    template Tensor<std::complex<float>> convert<std::complex<float>>(const Tensor<T>&); \
+    template Tensor<std::complex<double>> convert<std::complex<double>>(const Tensor<T>&);
+TESSERA_INSTANTIATE(float)
+TESSERA_INSTANTIATE(double)
+TESSERA_INSTANTIATE(std::complex<float>)
+TESSERA_INSTANTIATE(std::complex<double>)
+
+}  // namespace tessera

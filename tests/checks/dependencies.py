@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""The folders depend on each other only as docs/DESIGN.md says, and foreign headers stay where they belong."""
+import pathlib
+import re
+import sys
+
+root = pathlib.Path(__file__).resolve().parents[2]
+
+# What each folder may use besides itself; "->" of the design page, spelled out.
+USES = {
+    "base": "",
+    "machine": "base",
+    "index": "base",
+    "shape": "base index",
+    "plan": "base index shape machine",
+    "simulate": "base index shape machine plan",
+    "inspect": "base index shape machine plan simulate",
+    "storage": "base index",
+    "kernels": "base index storage",
+    "comm": "base index storage",
+    "probe": "base index storage machine kernels comm",
+}
+USES["execute"] = " ".join(USES)
+USES["tensor"] = USES["execute"] + " execute"
+USES["contract"] = USES["tensor"] + " tensor"
+for top in ("io", "problems", "chem"):
+    USES[top] = USES["contract"] + " contract"
+
+FOREIGN = [  # header, where it may stand
+    (re.compile(r"(cuda|cublas|nv)[\w/]*\.(h|hpp)$"), re.compile(r"/cuda/")),
+    (re.compile(r"^mpi\.h$"), re.compile(r"src/comm/mpi/|interop")),
+    (re.compile(r"^hdf5\.h$|^H5\w*\.h$"), re.compile(r"src/io/")),
+    (re.compile(r"^libint2"), re.compile(r"src/chem/")),
+    (re.compile(r"^Eigen/"), re.compile(r"src/chem/")),
+    (re.compile(r"^CLI/"), re.compile(r"apps/|bench/")),
+]
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
+
+
+def folder_of(path: pathlib.PurePath) -> str:
+    return path.parts[0]
+
+
+def main() -> int:
+    bad = []
+    count = 0
+    for base in ("src", "include/tessera"):
+        for path in sorted((root / base).rglob("*")):
+            if path.suffix not in (".cpp", ".hpp", ".cu", ".cuh"):
+                continue
+            relative = path.relative_to(root / base)
+            if len(relative.parts) == 1:
+                continue  # the umbrella header
+            here = folder_of(relative)
+            shown = path.relative_to(root)
+            if here not in USES:
+                bad.append(f"{shown}: folder '{here}' is not on the design page")
+                continue
+            for _, name in INCLUDE.findall(path.read_text()):
+                count += 1
+                target = name.removeprefix("tessera/")
+                if "/" not in target or not ((root / "src" / target).exists() or (root / "include/tessera" / target).exists()):
+                    for header, place in FOREIGN:
+                        if header.search(name) and not place.search(str(shown)):
+                            bad.append(f"{shown}: {name} does not belong here")
+                    continue
+                there = target.split("/")[0]
+                if there != here and there not in USES[here].split():
+                    bad.append(f"{shown}: '{here}' may not use '{there}' ({name})")
+                if base != "src" and not name.startswith("tessera/"):
+                    bad.append(f"{shown}: a public header includes the internal {name}")
+    for line in bad:
+        print(line)
+    if count == 0:
+        print("no includes found: the check does not see the sources")
+        return 1
+    print(f"{count} includes checked, {len(bad)} against the rules")
+    return 1 if bad else 0
+
+
+sys.exit(main())

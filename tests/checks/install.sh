@@ -1,0 +1,20 @@
+#!/bin/sh
+# Installs into a fresh prefix, then builds and runs examples/abcd, which is the program of the README, against it.
+# usage: install.sh SOURCE BUILD
+set -eu
+source=$1
+build=$2
+work="$build/install-test"
+rm -rf "$work"
+mkdir -p "$work"
+cmake --install "$build" --prefix "$work/prefix" > "$work/install.log"
+"$work/prefix/bin/tessera" --version > /dev/null
+
+# The README shows exactly this program.
+awk '/^```cpp/ {on = 1; next} /^```/ {if (on) exit} on' "$source/README.md" > "$work/readme.cpp"
+diff "$work/readme.cpp" "$source/examples/abcd/abcd.cpp" || { echo "the README's program is not examples/abcd/abcd.cpp" >&2; exit 1; }
+
+cmake -S "$source/examples/abcd" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Release > "$work/configure.log"
+cmake --build "$work/build" > "$work/build.log"
+"$work/build/abcd" | tee "$work/output.txt"
+grep -q "result tiles, norm" "$work/output.txt"

@@ -1,0 +1,99 @@
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+
+#include "kernels/cuda/transpose.hpp"
+#include "tessera/base/error.hpp"
+#include "transpose_cases.hpp"
+
+namespace tessera::kernels {
+namespace {
+
+using testing::Extents;
+using testing::Perm;
+using testing::random_case;
+using testing::random_value;
+
+template <class T>
+class CudaTranspose : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        if (cuda::device_count() == 0) GTEST_SKIP() << "no CUDA device";
+    }
+};
+using Types = ::testing::Types<float, double, std::complex<float>, std::complex<double>>;
+TYPED_TEST_SUITE(CudaTranspose, Types);
+
+template <class T>
+void check(const testing::TransposeCase& c, std::mt19937_64& rng, const cuda::DeviceTransposeTuning& tuning) {
+    const auto offset = rng() % 3 == 0 ? rng() % 5 : 0, guard = std::size_t{16};
+    std::vector<T> in(static_cast<std::size_t>(c.in_span) + offset);
+    for (auto& x : in) x = random_value<T>(rng);
+    std::vector<T> out(static_cast<std::size_t>(c.out_span) + offset + guard);
+    for (auto& x : out) x = random_value<T>(rng);
+    T alpha = 1, beta = 0;
+    bool conjugate = false;
+    if (rng() % 3 == 0) {
+        alpha = random_value<T>(rng);
+        beta = rng() % 3 == 0 ? T(0) : random_value<T>(rng);
+        conjugate = rng() % 2 == 0;
+    }
+    cuda::DeviceBuffer d_in(in.size() * sizeof(T)), d_out(out.size() * sizeof(T));
+    cuda::copy_to_device(d_in.data(), in.data(), d_in.bytes());
+    cuda::copy_to_device(d_out.data(), out.data(), d_out.bytes());
+    const cuda::DeviceTranspose transpose(c.extents, c.permutation, sizeof(T), c.in_strides, c.out_strides, tuning);
+    transpose.run(static_cast<const T*>(d_in.data()) + offset, static_cast<T*>(d_out.data()) + offset, alpha, beta,
+                  conjugate);
+    std::vector<T> got(out.size());
+    cuda::copy_to_host(got.data(), d_out.data(), d_out.bytes());
+    ref::transpose<T>(c.extents, c.permutation, in.data() + offset, out.data() + offset, alpha, beta, conjugate,
+                      c.in_strides, c.out_strides);
+    ASSERT_EQ(std::memcmp(got.data(), out.data(), out.size() * sizeof(T)), 0)
+        << "offset " << offset << " alpha " << alpha << " beta " << beta << "\n"
+        << transpose.description();
+}
+
+TYPED_TEST(CudaTranspose, RandomCasesMatchTheReference) {
+    std::mt19937_64 rng(4711 + sizeof(TypeParam));
+    const cuda::DeviceTransposeTuning shapes[] = {{},          {256, 8, 1}, {256, 8, 2},  {256, 16, 1}, {256, 16, 2},
+                                                  {512, 8, 1}, {512, 8, 2}, {512, 16, 1}, {1024, 8, 1}};
+    for (int n = 0; n < 600; ++n) {
+        auto tuning = shapes[rng() % std::size(shapes)];
+        tuning.run_bytes = std::int64_t{32} << rng() % 6;
+        tuning.row_bytes = std::int64_t{64} << rng() % 5;
+        check<TypeParam>(random_case(rng, n % 10 == 0 ? 300'000 : 10'000), rng, tuning);
+        if (this->HasFatalFailure()) return;
+    }
+}
+
+TYPED_TEST(CudaTranspose, BetaZeroOverwritesNaN) {
+    using T = TypeParam;
+    const Extents extents{70, 33, 41};
+    const Perm perm{2, 0, 1};
+    std::vector<T> in(70 * 33 * 41, T(3)), out(in.size(), T(std::numeric_limits<RealOf<T>>::quiet_NaN()));
+    cuda::DeviceBuffer a(in.size() * sizeof(T)), b(in.size() * sizeof(T));
+    cuda::copy_to_device(a.data(), in.data(), a.bytes());
+    const cuda::DeviceTranspose transpose(extents, perm, sizeof(T));
+    for (const T alpha : {T(1), T(2)}) {
+        cuda::fill_bytes(b.data(), 0xff, b.bytes());
+        transpose.run(static_cast<const T*>(a.data()), static_cast<T*>(b.data()), alpha);
+        cuda::copy_to_host(out.data(), b.data(), b.bytes());
+        EXPECT_EQ(out, std::vector<T>(in.size(), alpha * T(3)));
+    }
+}
+
+TEST(CudaTransposeErrors, OverlapAndBadPlans) {
+    if (cuda::device_count() == 0) GTEST_SKIP() << "no CUDA device";
+    cuda::DeviceBuffer a(1000 * sizeof(double));
+    const cuda::DeviceTranspose transpose(Extents{10, 20}, Perm{1, 0}, 8);
+    auto* p = static_cast<double*>(a.data());
+    EXPECT_THROW(transpose.run(p, p + 100), UserError);
+    EXPECT_THROW(transpose.run(static_cast<const float*>(a.data()), static_cast<float*>(a.data()) + 500), UserError);
+    EXPECT_THROW(cuda::DeviceTranspose(Extents{10, 20}, Perm{1, 1}, 8), UserError);
+    EXPECT_THROW(cuda::set_device(cuda::device_count()), BackendUnavailable);
+    EXPECT_THROW(cuda::DeviceBuffer(std::size_t{1} << 50), MachineError);
+}
+
+}  // namespace
+}  // namespace tessera::kernels

@@ -1,0 +1,205 @@
+// The fused contraction on a device against the plain loops on the host. Skips itself where there is no device.
+#include "kernels/cuda/triples.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tessera/base/error.hpp"
+#include "triples_cases.hpp"
+
+namespace tessera::kernels {
+namespace {
+
+using namespace triples_cases;
+
+class CudaTriples : public testing::Test {
+  protected:
+    void SetUp() override {
+        if (cuda::device_count() == 0) GTEST_SKIP() << "no CUDA device";
+    }
+};
+
+/// Host vectors mirrored on the device, and pointers into them translated.
+class Mirror {
+  public:
+    explicit Mirror(const std::vector<std::vector<double>>& storage) {
+        for (const auto& v : storage) add(v.data(), v.size());
+    }
+    void add(const double* data, std::size_t count) {
+        cuda::DeviceBuffer buffer(count * sizeof(double));
+        cuda::copy_to_device(buffer.data(), data, count * sizeof(double));
+        parts_.push_back({data, count, std::move(buffer)});
+    }
+    const double* operator()(const double* host) const {
+        for (const Part& p : parts_)
+            if (host >= p.host && host < p.host + p.count)
+                return static_cast<const double*>(p.buffer.data()) + (host - p.host);
+        ADD_FAILURE() << "a pointer outside the mirrored memory";
+        return nullptr;
+    }
+    std::vector<FusedTerm> operator()(std::span<const FusedTerm> terms) const {
+        std::vector<FusedTerm> list(terms.begin(), terms.end());
+        for (FusedTerm& t : list) {
+            t.a.data = (*this)(t.a.data);
+            t.b.data = (*this)(t.b.data);
+        }
+        return list;
+    }
+
+  private:
+    struct Part {
+        const double* host;
+        std::size_t count;
+        cuda::DeviceBuffer buffer;
+    };
+    std::vector<Part> parts_;
+};
+
+/// before, then what the device makes of it.
+std::vector<double> run(const Case& c, FusedOutput out, const std::vector<double>& before, std::int64_t back,
+                        int variant) {
+    const Mirror mirror(c.storage);
+    const auto terms = mirror(std::span<const FusedTerm>(c.terms));
+    const cuda::DeviceBuffer memory(before.size() * sizeof(double));
+    cuda::copy_to_device(memory.data(), before.data(), before.size() * sizeof(double));
+    out.data = static_cast<double*>(memory.data()) + back;
+    const cuda::DeviceFused fused(c.extents, terms, out, {variant});
+    fused.run();
+    std::vector<double> got(before.size());
+    cuda::copy_to_host(got.data(), memory.data(), got.size() * sizeof(double));
+    return got;
+}
+
+/// Largest difference over the largest value.
+double error(const std::vector<double>& got, const std::vector<double>& want) {
+    double worst = 0, scale = 1e-300;
+    for (std::size_t n = 0; n < want.size(); ++n) {
+        if (std::isnan(want[n]) && std::isnan(got[n])) continue;
+        if (!(std::abs(got[n] - want[n]) <= 1e300)) return INFINITY;
+        worst = std::max(worst, std::abs(got[n] - want[n]));
+        scale = std::max(scale, std::abs(want[n]));
+    }
+    return worst / scale;
+}
+
+TEST_F(CudaTriples, EighteenTermsMatchTheLoops) {
+    Random random(21);
+    const std::vector<BlockExtents> list{{1, 1, 1, 1, 1, 1},  {8, 8, 8, 4, 2, 2},  {7, 5, 3, 2, 3, 5},
+                                         {16, 3, 2, 5, 4, 3}, {3, 16, 2, 9, 1, 4}, {1, 1, 17, 1, 13, 2},
+                                         {2, 3, 5, 7, 11, 2}, {9, 8, 7, 6, 5, 4}};
+    for (const BlockExtents& extents : list)
+        for (int variant = 0; variant <= cuda::fused_variant_count(); ++variant) {
+            const Case c = eighteen(extents, pick(random, {1, 4, 7, 16}), pick(random, {1, 5, 19, 40}), random);
+            for (bool accumulate : {false, true}) {
+                const std::vector<double> before(static_cast<std::size_t>(c.volume()), accumulate ? 0.25 : NAN);
+                std::vector<double> want = before;
+                FusedOutput out{want.data(), packed_strides(c.extents), accumulate};
+                ref::fused_contract(c.extents, c.terms, out);
+                EXPECT_LT(error(run(c, out, before, 0, variant), want), 1e-12) << "variant " << variant;
+            }
+        }
+}
+
+TEST_F(CudaTriples, AnyTermsAnyStridesAnyExtents) {
+    Random random(22);
+    for (int trial = 0; trial < 80; ++trial) {
+        Case c;
+        for (std::int64_t& e : c.extents) e = pick(random, {1, 1, 2, 3, 4, 5, 7, 8, 11});
+        while (c.volume() > 60000) c.extents[random() % 6] = 1;
+        const auto terms = random() % 4;
+        for (std::size_t n = 0; n < terms; ++n) c.terms.push_back(random_term(c, random));
+        std::array<int, 6> order{0, 1, 2, 3, 4, 5};
+        std::shuffle(order.begin(), order.end(), random);
+        FusedOutput out;
+        std::int64_t step = 1 + static_cast<std::int64_t>(random() % 2), back = 0;
+        for (int n : order) {
+            out.stride[n] = random() % 4 == 0 ? -step : step;
+            if (out.stride[n] < 0) back += step * (c.extents[n] - 1);
+            step *= c.extents[n] + static_cast<std::int64_t>(random() % 2);
+        }
+        out.accumulate = random() % 2 == 0;
+        const std::vector<double> before = random_values(step + 3, random);
+        std::vector<double> want = before;
+        out.data = want.data() + back;
+        ref::fused_contract(c.extents, c.terms, out);
+        const int variant = static_cast<int>(random() % static_cast<std::uint64_t>(cuda::fused_variant_count() + 1));
+        EXPECT_LT(error(run(c, out, before, back, variant), want), 1e-12)
+            << "trial " << trial << " variant " << variant;
+    }
+}
+
+double device_energy(const BlockExtents& extents, std::span<const FusedTerm> terms, const EnergyEpilogue& epilogue,
+                     const Mirror& mirror, int variant) {
+    EnergyEpilogue e = epilogue;
+    const auto singles = mirror(epilogue.singles);
+    e.singles = singles;
+    for (auto& list : e.orbital_energies) list = mirror(list);
+    const auto moved = mirror(terms);
+    const cuda::DeviceFused fused(extents, moved, e, {variant});
+    fused.run();
+    const double first = fused.energy();
+    fused.run();
+    EXPECT_EQ(fused.energy(), first) << "two runs differ";
+    return first;
+}
+
+TEST_F(CudaTriples, EnergiesMatchTheStoredTensor) {
+    Random random(23);
+    for (int trial = 0; trial < 24; ++trial) {
+        const std::int64_t v = pick(random, {1, 3, 8, 9, 11, 17});
+        const BlockExtents extents{pick(random, {1, 3, 8}), pick(random, {1, 2, 5}), pick(random, {1, 2, 4}), v, v, v};
+        Case c = eighteen(extents, pick(random, {1, 6}), pick(random, {2, 9}), random);
+        if (trial % 4 == 3) c.singles.clear();
+        Mirror mirror(c.storage);
+        for (const auto& e : c.energies) mirror.add(e.data(), e.size());
+        for (TripleWeights weights : {TripleWeights::spin_orbital, TripleWeights::closed_shell}) {
+            const EnergyEpilogue epilogue = c.epilogue(weights, 0.7);
+            const double want = ref::fused_energy(c.extents, c.terms, epilogue);
+            const double got =
+                device_energy(c.extents, c.terms, epilogue, mirror, trial % (cuda::fused_variant_count() + 1));
+            EXPECT_NEAR(got, want, 1e-12 * std::max(1.0, std::abs(want)))
+                << "trial " << trial << (weights == TripleWeights::closed_shell ? " closed" : " spin");
+        }
+    }
+}
+
+TEST_F(CudaTriples, ClosedShellBlocksSumToTheFormula) {
+    Random random(24);
+    const Molecule m(5, 10, random);
+    const double want = ref::closed_shell_triples(m.tensors());
+    Mirror mirror({});
+    for (const auto* v : {&m.t1, &m.t2, &m.ovov, &m.ovvv, &m.ooov, &m.eo, &m.ev}) mirror.add(v->data(), v->size());
+    double sum = 0;
+    ClosedShellBlock block;
+    const std::int64_t begin[] = {0, 2}, extent[] = {2, 3};
+    for (int k = 0; k < 2; ++k)
+        for (int j = 0; j <= k; ++j)
+            for (int i = 0; i <= j; ++i) {
+                closed_shell_block(m.tensors(), {begin[k], begin[j], begin[i]}, {extent[k], extent[j], extent[i]},
+                                   block);
+                block.epilogue.scale *= k == i ? 1 : (k == j || j == i) ? 3 : 6;
+                sum += device_energy(block.extents, block.terms, block.epilogue, mirror, 0);
+            }
+    EXPECT_NEAR(sum, want, 1e-11 * std::abs(want));
+}
+
+TEST_F(CudaTriples, WrongInputIsAUserError) {
+    Random random(25);
+    const Case c = eighteen({3, 2, 2, 2, 3, 2}, 2, 3, random);
+    const Mirror mirror(c.storage);
+    auto terms = mirror(std::span<const FusedTerm>(c.terms));
+    const cuda::DeviceBuffer memory(static_cast<std::size_t>(c.volume()) * sizeof(double));
+    const FusedOutput out{static_cast<double*>(memory.data()), packed_strides(c.extents), false};
+    EXPECT_NO_THROW(cuda::DeviceFused(c.extents, terms, out));
+    EXPECT_THROW(cuda::DeviceFused(c.extents, terms, out, {99}), UserError);
+    BlockExtents wrong = c.extents;
+    wrong[1] = 0;
+    EXPECT_THROW(cuda::DeviceFused(wrong, terms, out), UserError);
+    terms[4].a.data = nullptr;
+    EXPECT_THROW(cuda::DeviceFused(c.extents, terms, out), UserError);
+    terms[4].a.data = out.data + 1;
+    EXPECT_THROW(cuda::DeviceFused(c.extents, terms, out), UserError);
+    EXPECT_THROW(cuda::DeviceFused(c.extents, mirror(std::span<const FusedTerm>(c.terms)), out).energy(), UserError);
+}
+
+}  // namespace
+}  // namespace tessera::kernels

@@ -1,0 +1,6 @@
+// One thread for the fuzzers: no OpenMP in their build, and the same order of events for the same input.
+#include "base/parallel.hpp"
+
+namespace tessera {
+int resolve_threads(int) { return 1; }
+}  // namespace tessera

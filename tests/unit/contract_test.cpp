@@ -1,0 +1,336 @@
+// Contractions against the obvious dense loop: random specs, tilings, sparsity, types; the same bits on any threads.
+
+#include "tessera/contract/contract.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "inspect/build_plan.hpp"
+#include "support/dense_einsum.hpp"
+#include "tessera/base/error.hpp"
+
+namespace tessera {
+namespace {
+
+using testing::dense_einsum;
+using testing::widen;
+
+using Random = std::mt19937_64;
+std::int64_t pick(Random& r, std::int64_t lo, std::int64_t hi) {
+    return std::uniform_int_distribution<std::int64_t>(lo, hi)(r);
+}
+
+Tiling random_tiling(Random& r, std::int64_t most_tiles, std::int64_t most) {
+    std::vector<std::int64_t> sizes;
+    for (auto n = pick(r, 1, most_tiles); n > 0; --n) sizes.push_back(pick(r, 1, most));
+    return Tiling::from_sizes(sizes);
+}
+
+template <Scalar T>
+Tensor<T> random_tensor(Random& r, const TileGrid& grid, double occupancy) {
+    std::vector<ShapeEntry> entries;
+    for (std::int64_t o = 0; o < grid.tile_total(); ++o)
+        if (std::uniform_real_distribution<>(0, 1)(r) < occupancy)
+            entries.push_back({TileOrdinal{o}, 1.0 + static_cast<double>(o % 3)});
+    return Tensor<T>::random(Shape(grid, std::move(entries)), r());
+}
+
+template <Scalar T>
+double tolerance() {
+    return std::is_same_v<RealOf<T>, float> ? 1e-5 : 1e-13;
+}
+
+template <Scalar T>
+void expect_close(const Tensor<T>& c, const testing::EinsumResult& expected, std::complex<double> alpha,
+                  const std::string& what, const testing::Dense* old = nullptr, std::complex<double> beta = 0) {
+    const auto got = widen(c);
+    ASSERT_EQ(got.values.size(), expected.sum.values.size()) << what;
+    for (std::size_t i = 0; i < got.values.size(); ++i) {
+        std::complex<double> want = alpha * expected.sum.values[i];
+        double scale = std::abs(alpha) * expected.magnitude[i] + 1e-30;
+        if (old) {
+            want += beta * old->values[i];
+            scale += std::abs(beta * old->values[i]);
+        }
+        ASSERT_LE(std::abs(got.values[i] - want), tolerance<T>() * scale + 1e-30) << what << " element " << i;
+    }
+}
+
+/// A random spec over few labels; with all kinds of roles.
+std::string random_spec(Random& r, bool reductions) {
+    const std::string alphabet = "abcdefgh";
+    std::string a, b, c;
+    for (char l : alphabet.substr(0, static_cast<std::size_t>(pick(r, 1, 6)))) {
+        switch (pick(r, 0, reductions ? 6 : 3)) {
+            case 0:
+                a += l, b += l, c += l;
+                break;
+            case 1:
+                a += l, c += l;
+                break;
+            case 2:
+                b += l, c += l;
+                break;
+            case 3:
+                a += l, b += l;
+                break;
+            case 4:
+                a += l;
+                break;
+            case 5:
+                b += l, c += l, b += l;
+                break;
+            default:
+                a += l, a += l, b += l;
+                break;
+        }
+    }
+    std::shuffle(a.begin(), a.end(), r);
+    std::shuffle(b.begin(), b.end(), r);
+    std::shuffle(c.begin(), c.end(), r);
+    return a + "," + b + "->" + c;
+}
+
+template <class T>
+class Contract : public ::testing::Test {};
+using AllScalars = ::testing::Types<float, double, std::complex<float>, std::complex<double>>;
+TYPED_TEST_SUITE(Contract, AllScalars);
+
+TYPED_TEST(Contract, RandomSpecsAgreeWithTheDenseLoop) {
+    using T = TypeParam;
+    Random r(20);
+    for (int trial = 0; trial < 200; ++trial) {
+        const ContractionSpec spec(random_spec(r, trial % 2 == 1));
+        std::map<char, Tiling> tilings;
+        for (char l : spec.a() + spec.b()) tilings.try_emplace(l, random_tiling(r, 3, 3));
+        std::vector<Tiling> ta, tb, tc;
+        for (char l : spec.a()) ta.push_back(tilings[l]);
+        for (char l : spec.b()) tb.push_back(tilings[l]);
+        for (char l : spec.c()) tc.push_back(tilings[l]);
+        const auto a = random_tensor<T>(r, TileGrid(ta), 0.6), b = random_tensor<T>(r, TileGrid(tb), 0.6);
+        auto c = random_tensor<T>(r, TileGrid(tc), 0.5);
+
+        ContractOptions options;
+        options.conjugate_a = trial % 3 == 1;
+        options.conjugate_b = trial % 5 == 1;
+        options.alpha = trial % 4 == 0 ? 1.0 : -0.75;
+        if constexpr (is_complex<T>)
+            if (trial % 4 == 1) options.alpha = {0.5, -0.25};
+        options.on_plan = [](const Plan& plan) { validate(plan); };
+        const auto expected = dense_einsum({spec.a(), spec.b()}, spec.c(), {widen(a), widen(b)},
+                                           {options.conjugate_a, options.conjugate_b});
+
+        std::uint64_t bits = 0;
+        for (int threads : {1, 2, 3, 8}) {
+            options.threads = threads;
+            const auto got = contract(spec.text(), a, b, options);
+            expect_close(got.tensor, expected, options.alpha, spec.text());
+            if (threads == 1) bits = checksum(got.tensor);
+            ASSERT_EQ(bits, checksum(got.tensor)) << spec.text() << " on " << threads << " threads";
+        }
+        const auto old = widen(c);
+        options.beta = -0.5;
+        contract_into<T>(spec.text(), a, b, c, options);
+        expect_close(c, expected, options.alpha, spec.text() + " with beta", &old, options.beta);
+    }
+}
+
+TYPED_TEST(Contract, OneOperandSpecs) {
+    using T = TypeParam;
+    Random r(21);
+    for (const char* text : {"ab->ba", "ab->ab", "aa->", "aa->a", "abc->b", "aba->b", "abcd->dbca", "->", "a->",
+                             "aab->ba", "abcabc->cb"}) {
+        const ContractionSpec spec(text);
+        std::map<char, Tiling> tilings;
+        std::vector<Tiling> ta;
+        for (char l : spec.a()) tilings.try_emplace(l, random_tiling(r, 4, 5));
+        for (char l : spec.a()) ta.push_back(tilings[l]);
+        const auto a = random_tensor<T>(r, TileGrid(ta), 0.7);
+        const auto got = contract(text, a);
+        expect_close(got.tensor, dense_einsum({spec.a()}, spec.c(), {widen(a)}, {false}), 1.0, text);
+    }
+}
+
+TYPED_TEST(Contract, MadeOnDemandIsBitwiseTheSameAsStored) {
+    using T = TypeParam;
+    Random r(22);
+    for (int trial = 0; trial < 60; ++trial) {
+        const ContractionSpec spec(trial % 2 ? "pcd,cdab->pab" : random_spec(r, false));
+        std::map<char, Tiling> tilings;
+        for (char l : spec.a() + spec.b()) tilings.try_emplace(l, random_tiling(r, 4, 4));
+        std::vector<Tiling> ta, tb;
+        for (char l : spec.a()) ta.push_back(tilings[l]);
+        for (char l : spec.b()) tb.push_back(tilings[l]);
+        const auto a = random_tensor<T>(r, TileGrid(ta), 0.6), b = random_tensor<T>(r, TileGrid(tb), 0.6);
+        std::vector<std::atomic<int>> calls(static_cast<std::size_t>(b.grid().tile_total()));
+        const GeneratedTensor<T> lazy_a{a.shape(), [&](const TileInfo& i, std::span<T> out) {
+                                            std::ranges::copy(a.tile(*a.shape().find(i.tile)), out.begin());
+                                        }};
+        const GeneratedTensor<T> lazy_b{b.shape(), [&](const TileInfo& i, std::span<T> out) {
+                                            ++calls[i.tile.value];
+                                            std::ranges::copy(b.tile(*b.shape().find(i.tile)), out.begin());
+                                        }};
+        const auto stored = contract(spec.text(), a, b);
+        ContractOptions options;
+        options.threads = 3;
+        std::int64_t budget = 0;
+        options.on_plan = [&](const Plan& plan) { validate(plan, budget); };
+        const auto same = [&](const Contraction<T>& got) {
+            ASSERT_TRUE(got.tensor == stored.tensor) << spec.text() << " budget " << budget;
+            ASSERT_TRUE(budget == 0 || got.report.peak_host_bytes <= budget);
+        };
+        same(contract(spec.text(), a, lazy_b, options));
+        for (auto& c : calls) ASSERT_LE(c.exchange(0), 1) << "a tile was made twice";
+        same(contract(spec.text(), lazy_a, b, options));
+        same(contract(spec.text(), lazy_a, lazy_b, options));
+        // The smallest budget that works is named, works, and one byte less does not.
+        options.memory = 1;
+        try {
+            contract(spec.text(), a, lazy_b, options);
+            ASSERT_TRUE(a.tile_count() == 0 && b.tile_count() == 0) << spec.text();
+        } catch (const BudgetError& e) {
+            options.memory = budget = e.smallest_bytes();
+            same(contract(spec.text(), a, lazy_b, options));
+            options.memory = e.smallest_bytes() - 1;
+            if (options.memory > 0) {
+                EXPECT_THROW(contract(spec.text(), a, lazy_b, options), BudgetError);
+            }
+        }
+    }
+}
+
+TEST(ContractLarge, TilesCutForThreadsAndSegmentsGiveTheSameBits) {
+    Random r(23);
+    struct Case {
+        const char* spec;
+        std::int64_t tiles, size;
+    };
+    // One big tile (cut into parts), a dot product (k in segments), permuted layouts.
+    for (const auto& [text, tiles, size] :
+         {Case{"ik,kj->ij", 1, 300}, Case{"ik,ik->", 12, 24}, Case{"iak,kbj->jbia", 1, 24}, Case{"ikl,klj->ji", 2, 40},
+          Case{"aik,ajk->aij", 1, 60}}) {
+        const ContractionSpec spec(text);
+        std::map<char, Tiling> tilings;
+        for (char l : spec.a() + spec.b()) tilings.try_emplace(l, Tiling::uniform(tiles * size, size));
+        std::vector<Tiling> ta, tb;
+        for (char l : spec.a()) ta.push_back(tilings[l]);
+        for (char l : spec.b()) tb.push_back(tilings[l]);
+        const auto a = random_tensor<double>(r, TileGrid(ta), 1.0), b = random_tensor<double>(r, TileGrid(tb), 1.0);
+        ContractOptions options;
+        int parts = 0, segments = 0;
+        options.on_plan = [&](const Plan& plan) {
+            validate(plan);
+            for (const auto& c : plan.chains) parts = std::max<int>(parts, c.parts);
+            segments = plan.segments;
+        };
+        options.threads = 1;
+        const auto one = contract(text, a, b, options);
+        for (int threads : {2, 3, 8}) {
+            options.threads = threads;
+            ASSERT_TRUE(contract(text, a, b, options).tensor == one.tensor) << text << " on " << threads;
+        }
+        EXPECT_TRUE(parts > 1 || tiles > 1 || size < 300) << text;
+        EXPECT_TRUE(segments > 1 || !spec.c().empty()) << text;
+        if (size < 100)
+            expect_close(one.tensor, dense_einsum({spec.a(), spec.b()}, spec.c(), {widen(a), widen(b)}, {false, false}),
+                         1.0, text);
+    }
+}
+
+TEST(ContractFilter, WhatIsLeftOutStaysWithinTheBound) {
+    Random r(24);
+    int dropped = 0, skipped = 0;
+    for (int trial = 0; trial < 200; ++trial) {
+        const auto ti = random_tiling(r, 5, 4), tj = random_tiling(r, 5, 4), tk = random_tiling(r, 6, 4);
+        const auto decaying = [&](const TileGrid& grid) {
+            std::vector<ShapeEntry> e;
+            for (std::int64_t o = 0; o < grid.tile_total(); ++o)
+                e.push_back({TileOrdinal{o}, std::pow(10.0, -std::uniform_real_distribution<>(0, 6)(r))});
+            return Tensor<double>::random(Shape(grid, std::move(e)), r());
+        };
+        const auto a = decaying({ti, tk}), b = decaying({tk, tj});
+        const auto exact = contract("ik,kj->ij", a, b);
+        ContractOptions options;
+        options.filter = std::pow(10.0, -std::uniform_real_distribution<>(0, 6)(r));
+        options.alpha = trial % 2 ? 1.0 : 2.5;
+        options.on_plan = [](const Plan& plan) { validate(plan); };
+        const auto got = contract("ik,kj->ij", a, b, options);
+        const double error = norm(add(1.0, got.tensor, -options.alpha.real(), exact.tensor));
+        ASSERT_LE(error, got.report.left_out + 1e-14 * norm(exact.tensor)) << "filter " << options.filter;
+        for (double n : got.tensor.shape().norms()) ASSERT_GE(n, options.filter);
+        dropped += got.tensor.tile_count() < exact.tensor.tile_count();
+        skipped += got.report.products < exact.report.products;
+    }
+    EXPECT_GT(dropped, 50);
+    EXPECT_GT(skipped, 50);
+}
+
+TEST(ContractShape, AGivenShapeIsComputedAndNothingElse) {
+    Random r(25);
+    const Tiling t{3, 4, 5};
+    const auto a = random_tensor<double>(r, {t, t}, 0.7), b = random_tensor<double>(r, {t, t}, 0.7);
+    const auto all = contract("ik,kj->ij", a, b);
+    const Shape wanted(TileGrid{t, t}, {{TileOrdinal{8}, 1}, {TileOrdinal{0}, 1}, {TileOrdinal{5}, 1}});
+    ContractOptions options;
+    options.result_shape = &wanted;
+    const auto some = contract("ik,kj->ij", a, b, options);
+    ASSERT_TRUE(std::ranges::equal(some.tensor.shape().ordinals(), wanted.ordinals()));
+    for (std::int64_t s = 0; s < 3; ++s) {
+        const auto slot = all.tensor.shape().find(wanted.tile(s));
+        for (std::size_t i = 0; i < some.tensor.tile(s).size(); ++i)
+            ASSERT_EQ(some.tensor.tile(s)[i], slot ? all.tensor.tile(*slot)[i] : 0.0);
+    }
+}
+
+void expect_user_error(const std::function<void()>& call, const std::vector<std::string>& words) {
+    try {
+        call();
+        FAIL() << "no error, expected one with: " << words[0];
+    } catch (const UserError& e) {
+        for (const auto& w : words) EXPECT_NE(std::string(e.what()).find(w), std::string::npos) << e.what();
+    }
+}
+
+TEST(ContractBadInput, SaysWhatAndWhere) {
+    const Tiling t3{3}, t4{4}, t22{2, 2};
+    const Tensor<double> a(Shape::dense({t3, t4})), b(Shape::dense({t4, t3})), wrong(Shape::dense({t22, t3}));
+    Tensor<double> c(Shape::dense({t4, t4}));
+    expect_user_error([&] { contract("ik,kj->ij", a, wrong); },
+                      {"'k'", "4 in 1 tile of 4", "4 in 2 tiles of 2", "index 1 of A", "index 0 of B"});
+    expect_user_error([&] { contract("ikl,kj->ij", a, b); }, {"operand A", "rank 2", "'ikl'"});
+    expect_user_error([&] { contract("ik,kj", a, b); }, {"'->'"});
+    expect_user_error([&] { contract("ik,kj->im", a, b); }, {"'m'"});
+    expect_user_error([&] { contract("ik,kj->ii", a, b); }, {"'i'", "twice"});
+    expect_user_error([&] { contract("i1,kj->ij", a, b); }, {"'1'", "position 2"});
+    expect_user_error([&] { contract("ij->ji", a, b); }, {"one operand"});
+    expect_user_error([&] { contract("ij,jk->ik", a); }, {"two operands"});
+    expect_user_error([&] { contract_into<double>("ik,kj->ij", a, b, c); }, {"C is 4 x 4", "3 x 3"});
+    ContractOptions o;
+    o.alpha = {0, 1};
+    expect_user_error([&] { contract("ik,kj->ij", a, b, o); }, {"alpha", "imaginary"});
+    o = {};
+    o.filter = -1;
+    expect_user_error([&] { contract("ik,kj->ij", a, b, o); }, {"filter -1"});
+    o = {};
+    o.beta = 2;
+    expect_user_error([&] { contract("ik,kj->ij", a, b, o); }, {"beta", "contract_into"});
+    o = {};
+    o.algorithm = "fast";
+    expect_user_error([&] { contract("ik,kj->ij", a, b, o); }, {"'fast'", "stationary_b"});
+    const Shape other = Shape::dense({t4, t4});
+    o = {};
+    o.result_shape = &other;
+    expect_user_error([&] { contract("ik,kj->ij", a, b, o); }, {"given result shape", "4 x 4", "3 x 3"});
+    const GeneratedTensor<double> thrower{b.shape(),
+                                          [](const TileInfo&, std::span<double>) { throw UserError("no tile today"); }};
+    expect_user_error([&] { contract("ik,kj->ij", a, thrower); }, {"no tile today"});
+    const GeneratedTensor<double> bad{b.shape(),
+                                      [](const TileInfo&, std::span<double> x) { std::ranges::fill(x, std::nan("")); }};
+    const auto ones =
+        Tensor<double>::generate(a.shape(), [](const TileInfo&, std::span<double> x) { std::ranges::fill(x, 1.0); });
+    expect_user_error([&] { contract("ik,kj->ij", ones, bad); }, {"NaN", "(0, 0)"});
+}
+
+}  // namespace
+}  // namespace tessera

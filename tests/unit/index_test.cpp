@@ -1,0 +1,113 @@
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tessera/base/error.hpp"
+#include "tessera/index/contraction_spec.hpp"
+#include "tessera/shape/shape.hpp"
+
+namespace tessera {
+namespace {
+
+TEST(Tiling, SizesOffsetsAndLookup) {
+    const Tiling t{3, 1, 4};
+    EXPECT_EQ(t.extent(), 8);
+    EXPECT_EQ(t.tile_count(), 3);
+    EXPECT_EQ(t.size(TileIndex{2}), 4);
+    EXPECT_EQ(t.begin(TileIndex{2}).value, 4);
+    const std::int64_t where[] = {0, 0, 0, 1, 2, 2, 2, 2};
+    for (std::int64_t e = 0; e < 8; ++e) EXPECT_EQ(t.tile_of(ElementIndex{e}).value, where[e]);
+    EXPECT_THROW(t.tile_of(ElementIndex{8}), UserError);
+    EXPECT_EQ(Tiling::uniform(10, 4), (Tiling{4, 4, 2}));
+    EXPECT_EQ(Tiling::uniform(0, 4).tile_count(), 0);
+    EXPECT_EQ(to_string(t), "8 in 3 tiles of 1..4");
+}
+
+TEST(Tiling, RefusesWhatIsNoTiling) {
+    EXPECT_THROW((Tiling{3, 0}), UserError);
+    EXPECT_THROW((Tiling{3, -1}), UserError);
+    EXPECT_THROW((Tiling{INT64_MAX, 1}), UserError);
+    EXPECT_THROW(Tiling::uniform(-1, 4), UserError);
+    EXPECT_THROW(Tiling::uniform(4, 0), UserError);
+    EXPECT_THROW(Tiling::uniform(INT64_MAX, 1), UserError);
+}
+
+TEST(TileGrid, OrdinalsAreRowMajorAndReversible) {
+    const TileGrid g{Tiling{2, 3}, Tiling{1, 1, 1}, Tiling{5}};
+    EXPECT_EQ(g.tile_total(), 6);
+    EXPECT_EQ(g.element_total(), 5 * 3 * 5);
+    for (std::int64_t o = 0; o < 6; ++o) EXPECT_EQ(g.ordinal(g.coordinates(TileOrdinal{o})).value, o);
+    EXPECT_EQ(g.ordinal({1, 2, 0}).value, 5);
+    EXPECT_EQ(g.tile_extents(TileOrdinal{5}), (IndexVector{3, 1, 5}));
+    EXPECT_EQ(g.tile_begin(TileOrdinal{5}), (IndexVector{2, 2, 0}));
+    EXPECT_THROW(g.ordinal({1, 3, 0}), UserError);
+    EXPECT_THROW(g.ordinal({1, 2}), UserError);
+    EXPECT_EQ(TileGrid().tile_total(), 1);
+    EXPECT_EQ((TileGrid{Tiling{2}, Tiling()}).tile_total(), 0);
+    const Tiling huge = Tiling::uniform(1LL << 40, 1LL << 30);
+    EXPECT_THROW((TileGrid{huge, huge}), UserError);
+}
+
+TEST(Permutation, ComposesAndInverts) {
+    const Permutation p{2, 0, 1}, q{1, 0, 2};
+    EXPECT_TRUE(p.after(p.inverse()).is_identity());
+    EXPECT_EQ(p.apply({10, 20, 30}), (IndexVector{30, 10, 20}));
+    EXPECT_EQ(q.after(p).apply({10, 20, 30}), q.apply(p.apply({10, 20, 30})));
+    EXPECT_THROW((Permutation{0, 0}), UserError);
+    EXPECT_THROW((Permutation{0, 2}), UserError);
+    EXPECT_THROW((Permutation{-1}), UserError);
+}
+
+TEST(ContractionSpec, RolesAndOrder) {
+    const ContractionSpec s(" p c d , c d a b -> p b a ");
+    EXPECT_EQ(s.text(), "pcd,cdab->pba");
+    EXPECT_EQ(s.labels_with(LabelRole::contracted), "cd");
+    EXPECT_EQ(s.labels_with(LabelRole::free_b), "ba");
+    EXPECT_EQ(s.labels_with(LabelRole::free_a), "p");
+    EXPECT_FALSE(s.needs_reduction(0));
+    const ContractionSpec r("iikz,kjw->ij");
+    EXPECT_TRUE(r.needs_reduction(0));
+    EXPECT_EQ(r.reduced_labels(0), "ik");
+    EXPECT_EQ(r.reduced_labels(1), "kj");
+    EXPECT_EQ(r.labels_with(LabelRole::summed_b), "w");
+    EXPECT_EQ(ContractionSpec(",->").text(), ",->");
+    EXPECT_EQ(ContractionSpec("->").operand_count(), 1);
+}
+
+TEST(ContractionSpec, RefusesNonsense) {
+    for (const char* bad : {"", "ij", "ij,jk", "ij->ik", "ij->ii", "ij->j->i", "i,j,k->ijk", "i.j->ij", "ij,jk=>ik",
+                            "abcdefghijklmnopq->a", "i\n->i", "i->\xff"})
+        EXPECT_THROW(ContractionSpec{bad}, UserError) << bad;
+}
+
+TEST(Shape, SortsChecksAndFinds) {
+    const TileGrid g{Tiling{2, 3}, Tiling{4, 1}};
+    const Shape s(g, {{TileOrdinal{3}, 2.0}, {TileOrdinal{0}, 1.0}});
+    EXPECT_EQ(s.tile(0).value, 0);
+    EXPECT_EQ(s.find(TileOrdinal{3}), 1);
+    EXPECT_FALSE(s.find(TileOrdinal{2}));
+    EXPECT_EQ(s.elements(), 8 + 3);
+    EXPECT_DOUBLE_EQ(s.density(), 11.0 / 25);
+    EXPECT_DOUBLE_EQ(s.norm(), std::sqrt(5.0));
+    EXPECT_THROW(Shape(g, {{TileOrdinal{4}, 1.0}}), UserError);
+    EXPECT_THROW(Shape(g, {{TileOrdinal{1}, 1.0}, {TileOrdinal{1}, 1.0}}), UserError);
+    EXPECT_THROW(Shape(g, {{TileOrdinal{1}, -1.0}}), UserError);
+    EXPECT_THROW(Shape(g, {{TileOrdinal{1}, std::nan("")}}), UserError);
+    EXPECT_THROW(Shape::from_sorted(g, {2, 1}, {1, 1}), UserError);
+    EXPECT_EQ(Shape(TileGrid{Tiling()}).density(), 0);
+}
+
+TEST(Shape, ManyTilesOfMoreAreCheap) {
+    const Tiling t = Tiling::uniform(60 * 30, 30);
+    const TileGrid g{t, t, t, t};  // 12,960,000 tiles
+    std::vector<ShapeEntry> entries;
+    std::mt19937_64 r(1);
+    for (std::int64_t o = 0; o < g.tile_total(); o += 1 + static_cast<std::int64_t>(r() % 84))
+        entries.push_back({TileOrdinal{o}, 1.0});
+    const Shape s(g, std::move(entries));
+    EXPECT_GT(s.tile_count(), 280'000);
+    EXPECT_LT(s.metadata_bytes(), 20 * s.tile_count());
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,346 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "kernels/triples.hpp"
+#include "tessera/base/error.hpp"
+#include "triples_cases.hpp"
+
+namespace tessera::kernels {
+namespace {
+
+using namespace triples_cases;
+
+std::vector<double> run(const Case& c, const FusedOptions& options, bool accumulate) {
+    std::vector<double> out(static_cast<std::size_t>(c.volume()), accumulate ? 0.25 : NAN);
+    fused_contract(c.extents, c.terms, {out.data(), packed_strides(c.extents), accumulate}, options);
+    return out;
+}
+
+std::vector<double> expected(const Case& c, bool accumulate) {
+    std::vector<double> out(static_cast<std::size_t>(c.volume()), accumulate ? 0.25 : NAN);
+    ref::fused_contract(c.extents, c.terms, {out.data(), packed_strides(c.extents), accumulate});
+    return out;
+}
+
+bool same_bits(const std::vector<double>& x, const std::vector<double>& y) {
+    return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * 8) == 0;
+}
+
+const Isa kIsas[] = {Isa::scalar, Isa::avx2, Isa::avx512};
+
+TEST(Triples, EighteenTermsMatchTheLoopsBitForBit) {
+    Random random(1);
+    const std::vector<BlockExtents> list{{1, 1, 1, 1, 1, 1},  {8, 4, 4, 4, 4, 4},  {7, 5, 3, 2, 3, 5},
+                                         {16, 3, 2, 5, 4, 3}, {3, 16, 2, 9, 1, 4}, {1, 1, 17, 1, 13, 2},
+                                         {2, 3, 5, 7, 11, 2}, {9, 8, 7, 6, 5, 4}};
+    for (const BlockExtents& extents : list) {
+        const Case c = eighteen(extents, pick(random, {1, 4, 7}), pick(random, {1, 5, 19}), random);
+        for (bool accumulate : {false, true}) {
+            const auto want = expected(c, accumulate);
+            for (Isa isa : kIsas)
+                for (int threads : {1, 2, 5}) {
+                    FusedOptions options;
+                    options.isa = isa;
+                    options.threads = threads;
+                    EXPECT_TRUE(same_bits(run(c, options, accumulate), want)) << name(isa) << " threads " << threads;
+                }
+        }
+    }
+}
+
+TEST(Triples, AnyTermsAnyStridesAnyExtents) {
+    Random random(2);
+    FusedWorkspace workspace;
+    for (int trial = 0; trial < 60; ++trial) {
+        Case c;
+        for (std::int64_t& e : c.extents) e = pick(random, {1, 1, 2, 3, 4, 5, 7, 8, 11});
+        while (c.volume() > 60000) c.extents[random() % 6] = 1;
+        const auto terms = random() % 6;
+        for (std::size_t n = 0; n < terms; ++n) c.terms.push_back(random_term(c, random));
+        // The output in any order of its indices, with gaps that must stay untouched, and a negative stride now and
+        // then.
+        std::array<int, 6> order{0, 1, 2, 3, 4, 5};
+        std::shuffle(order.begin(), order.end(), random);
+        FusedOutput out;
+        std::int64_t step = 1 + static_cast<std::int64_t>(random() % 2), back = 0;
+        for (int n : order) {
+            out.stride[n] = random() % 4 == 0 ? -step : step;
+            if (out.stride[n] < 0) back += step * (c.extents[n] - 1);
+            step *= c.extents[n] + static_cast<std::int64_t>(random() % 2);
+        }
+        out.accumulate = random() % 2 == 0;
+        const std::vector<double> before = random_values(step + 3, random);
+        std::vector<double> want = before;
+        out.data = want.data() + back;
+        ref::fused_contract(c.extents, c.terms, out);
+        FusedOptions options;
+        options.isa = kIsas[random() % 3];
+        options.threads = 1 + static_cast<int>(random() % 3);
+        options.workspace = trial % 2 == 0 ? &workspace : nullptr;
+        std::vector<double> got = before;
+        out.data = got.data() + back;
+        fused_contract(c.extents, c.terms, out, options);
+        EXPECT_TRUE(same_bits(got, want)) << "trial " << trial;
+    }
+}
+
+TEST(Triples, ASumInPiecesIsMoreTerms) {
+    Random random(3);
+    Case c = eighteen({9, 4, 5, 4, 6, 3}, 23, 100, random);
+    Case pieces = eighteen({1, 1, 1, 1, 1, 1}, 1, 1, random);
+    pieces.extents = c.extents;
+    pieces.terms.clear();
+    for (const FusedTerm& whole : c.terms) {
+        std::int64_t begin = 0;
+        for (std::int64_t cut : {whole.sum_extent / 3, whole.sum_extent / 2, whole.sum_extent}) {
+            FusedTerm part = whole;
+            part.a.data += begin * part.a.sum_stride;
+            part.b.data += begin * part.b.sum_stride;
+            part.sum_extent = cut - begin;
+            pieces.terms.push_back(part);
+            begin = cut;
+        }
+    }
+    const auto whole = run(c, {}, false);
+    EXPECT_TRUE(same_bits(run(pieces, {}, false), whole));
+    EXPECT_TRUE(same_bits(whole, expected(c, false)));
+}
+
+TEST(Triples, NoTermsClearOrKeepTheOutput) {
+    Case c;
+    c.extents = {3, 2, 1, 2, 3, 4};
+    EXPECT_EQ(run(c, {}, false), std::vector<double>(144, 0.0));
+    EXPECT_EQ(run(c, {}, true), std::vector<double>(144, 0.25));
+}
+
+TEST(Triples, LargerBlockAgainstSampledElements) {
+    Random random(4);
+    Case c = eighteen({20, 13, 12, 17, 8, 9}, 40, 70, random);
+    const auto got = run(c, {}, false);
+    const auto stride = packed_strides(c.extents);
+    for (int s = 0; s < 2000; ++s) {
+        BlockExtents x{};
+        std::int64_t at = 0;
+        for (int n = 0; n < kBlockRank; ++n) {
+            x[n] = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(c.extents[n]));
+            at += x[n] * stride[n];
+        }
+        EXPECT_EQ(got[static_cast<std::size_t>(at)], ref::fused_element(c.terms, x));
+    }
+}
+
+TEST(TriplesEnergy, MatchesTheWeightsOnTheStoredTensor) {
+    Random random(5);
+    for (int trial = 0; trial < 12; ++trial) {
+        const std::int64_t v = pick(random, {1, 2, 3, 5, 6, 9});
+        BlockExtents extents{
+            pick(random, {1, 3, 8, 9}), pick(random, {1, 2, 4, 5}), pick(random, {1, 2, 3, 6}), v, v, v};
+        Case c = eighteen(extents, pick(random, {1, 6}), pick(random, {2, 9}), random);
+        if (trial % 4 == 3) c.singles.clear();
+        for (TripleWeights weights : {TripleWeights::spin_orbital, TripleWeights::closed_shell}) {
+            const EnergyEpilogue epilogue = c.epilogue(weights, 0.7);
+            const double want = ref::fused_energy(c.extents, c.terms, epilogue);
+            for (Isa isa : kIsas) {
+                double first = 0;
+                for (int threads : {1, 2, 3, 7}) {
+                    FusedOptions options;
+                    options.isa = isa;
+                    options.threads = threads;
+                    const double got = fused_energy(c.extents, c.terms, epilogue, options);
+                    EXPECT_NEAR(got, want, 1e-12 * std::max(1.0, std::abs(want)));
+                    if (threads == 1) first = got;
+                    EXPECT_EQ(got, first) << "the order of the sum depends on the thread count";
+                }
+            }
+        }
+    }
+}
+
+TEST(TriplesEnergy, SpinOrbitalWeightsTakeUnequalVirtualRanges) {
+    Random random(6);
+    const Case c = eighteen({5, 4, 3, 7, 2, 9}, 5, 6, random);
+    const EnergyEpilogue epilogue = c.epilogue(TripleWeights::spin_orbital, 1.0 / 36);
+    const double want = ref::fused_energy(c.extents, c.terms, epilogue);
+    EXPECT_NEAR(fused_energy(c.extents, c.terms, epilogue), want, 1e-12 * std::max(1.0, std::abs(want)));
+}
+
+/// Spin orbital 2p + s is spatial orbital p with spin s.
+struct SpinOrbitals {
+    std::int64_t o, v;
+    std::vector<double> t1, t2, oovv, ovvv, ooov, eo, ev;
+    explicit SpinOrbitals(Molecule& m) : o(2 * m.o), v(2 * m.v) {
+        using I = std::int64_t;
+        auto same = [](I p, I q) { return p % 2 == q % 2; };
+        for (I i = 0; i < o; ++i) eo.push_back(m.eo[i / 2]);
+        for (I a = 0; a < v; ++a) ev.push_back(m.ev[a / 2]);
+        for (I i = 0; i < o; ++i)
+            for (I a = 0; a < v; ++a) t1.push_back(same(i, a) ? m.t1[i / 2 * m.v + a / 2] : 0);
+        for (I i = 0; i < o; ++i)
+            for (I j = 0; j < o; ++j)
+                for (I a = 0; a < v; ++a)
+                    for (I b = 0; b < v; ++b) {
+                        double t = 0, g = 0;
+                        if (same(i, a) && same(j, b)) {
+                            t += m.T(i / 2, j / 2, a / 2, b / 2);
+                            g += m.OVOV(i / 2, a / 2, j / 2, b / 2);
+                        }
+                        if (same(i, b) && same(j, a)) {
+                            t -= m.T(i / 2, j / 2, b / 2, a / 2);
+                            g -= m.OVOV(i / 2, b / 2, j / 2, a / 2);
+                        }
+                        t2.push_back(t);
+                        oovv.push_back(g);
+                    }
+        for (I i = 0; i < o; ++i)  // <ia||bc> = (ib|ac) - (ic|ab)
+            for (I a = 0; a < v; ++a)
+                for (I b = 0; b < v; ++b)
+                    for (I c = 0; c < v; ++c) {
+                        double g = 0;
+                        if (same(i, b) && same(a, c)) g += m.OVVV(i / 2, b / 2, a / 2, c / 2);
+                        if (same(i, c) && same(a, b)) g -= m.OVVV(i / 2, c / 2, a / 2, b / 2);
+                        ovvv.push_back(g);
+                    }
+        for (I i = 0; i < o; ++i)  // <ij||ka> = (ik|ja) - (ia|jk)
+            for (I j = 0; j < o; ++j)
+                for (I k = 0; k < o; ++k)
+                    for (I a = 0; a < v; ++a) {
+                        double g = 0;
+                        if (same(i, k) && same(j, a)) g += m.OOOV(i / 2, k / 2, j / 2, a / 2);
+                        if (same(i, a) && same(j, k)) g -= m.OOOV(j / 2, k / 2, i / 2, a / 2);
+                        ooov.push_back(g);
+                    }
+    }
+};
+
+TEST(TriplesEnergy, ClosedShellFormulaIsTheSpinOrbitalOne) {
+    Random random(7);
+    Molecule m(2, 3, random);
+    const SpinOrbitals s(m);
+    const double spin = ref::spin_orbital_triples(
+        {s.o, s.v, s.t1.data(), s.t2.data(), s.oovv.data(), s.ovvv.data(), s.ooov.data(), s.eo.data(), s.ev.data()});
+    const double closed = ref::closed_shell_triples(m.tensors());
+    EXPECT_NEAR(closed, spin, 1e-12 * std::abs(spin));
+}
+
+TEST(TriplesEnergy, EighteenTermsGiveTheSpinOrbitalFormula) {
+    Random random(8);
+    Molecule m(2, 2, random);
+    const SpinOrbitals s(m);
+    const std::int64_t o = s.o, v = s.v;
+    using I = std::int64_t;
+    // Fastest first: t2o[l,a,b,i] = t(i,l,a,b), v2o[k,j,c,l] = <lc||jk>, t2v[d,a,i,j] = t(i,j,a,d), v2v[d,k,c,b] =
+    // <dk||cb>.
+    auto t2 = [&](I i, I j, I a, I b) { return s.t2[((i * o + j) * v + a) * v + b]; };
+    std::vector<double> t2o, v2o, t2v, v2v, t1, oovv;
+    for (I i = 0; i < o; ++i)
+        for (I b = 0; b < v; ++b)
+            for (I a = 0; a < v; ++a)
+                for (I l = 0; l < o; ++l) t2o.push_back(t2(i, l, a, b));
+    for (I l = 0; l < o; ++l)
+        for (I c = 0; c < v; ++c)
+            for (I j = 0; j < o; ++j)
+                for (I k = 0; k < o; ++k) v2o.push_back(s.ooov[((j * o + k) * o + l) * v + c]);
+    for (I j = 0; j < o; ++j)
+        for (I i = 0; i < o; ++i)
+            for (I a = 0; a < v; ++a)
+                for (I d = 0; d < v; ++d) t2v.push_back(t2(i, j, a, d));
+    for (I b = 0; b < v; ++b)
+        for (I c = 0; c < v; ++c)
+            for (I k = 0; k < o; ++k)
+                for (I d = 0; d < v; ++d) v2v.push_back(-s.ovvv[((k * v + d) * v + c) * v + b]);
+    for (I i = 0; i < o; ++i)
+        for (I a = 0; a < v; ++a) t1.push_back(s.t1[i * v + a]);
+    for (I b = 0; b < v; ++b)
+        for (I c = 0; c < v; ++c)
+            for (I j = 0; j < o; ++j)
+                for (I k = 0; k < o; ++k) oovv.push_back(s.oovv[((j * o + k) * v + b) * v + c]);
+    TriplesOperands t;
+    SinglesOperands one;
+    t.occupied_sum = o;
+    t.virtual_sum = v;
+    t.t2_occupied.fill(t2o.data());
+    t.v2_occupied.fill(v2o.data());
+    t.t2_virtual.fill(t2v.data());
+    t.v2_virtual.fill(v2v.data());
+    one.t1.fill(t1.data());
+    one.v2.fill(oovv.data());
+    const BlockExtents extents{o, o, o, v, v, v};
+    const auto terms = triples_terms(extents, t);
+    const auto singles = singles_terms(extents, one);
+    EnergyEpilogue epilogue;
+    for (int n = 0; n < 6; ++n) epilogue.orbital_energies[n] = n < 3 ? s.eo.data() : s.ev.data();
+    epilogue.singles = singles;
+    epilogue.scale = 1.0 / 36;
+    const double want = ref::spin_orbital_triples(
+        {s.o, s.v, s.t1.data(), s.t2.data(), s.oovv.data(), s.ovvv.data(), s.ooov.data(), s.eo.data(), s.ev.data()});
+    EXPECT_NEAR(fused_energy(extents, terms, epilogue), want, 1e-12 * std::abs(want));
+}
+
+TEST(TriplesEnergy, ClosedShellBlocksSumToTheFormula) {
+    Random random(9);
+    const Molecule m(5, 6, random);
+    const double want = ref::closed_shell_triples(m.tensors());
+    ClosedShellBlock block;
+    closed_shell_block(m.tensors(), {0, 0, 0}, {5, 5, 5}, block);
+    EXPECT_NEAR(fused_energy(block.extents, block.terms, block.epilogue), want, 1e-12 * std::abs(want));
+    // Occupied ranges 0..2 and 2..5; permuted ranges count as often as there are distinct permutations.
+    double sum = 0;
+    const std::int64_t begin[] = {0, 2}, extent[] = {2, 3};
+    for (int k = 0; k < 2; ++k)
+        for (int j = 0; j <= k; ++j)
+            for (int i = 0; i <= j; ++i) {
+                closed_shell_block(m.tensors(), {begin[k], begin[j], begin[i]}, {extent[k], extent[j], extent[i]},
+                                   block);
+                block.epilogue.scale *= k == i ? 1 : (k == j || j == i) ? 3 : 6;
+                sum += fused_energy(block.extents, block.terms, block.epilogue);
+            }
+    EXPECT_NEAR(sum, want, 1e-11 * std::abs(want));
+}
+
+TEST(TriplesInput, WrongInputIsAUserError) {
+    Random random(10);
+    const Case good = eighteen({3, 2, 2, 2, 3, 2}, 2, 3, random);
+    std::vector<double> out(static_cast<std::size_t>(good.volume()));
+    const FusedOutput output{out.data(), packed_strides(good.extents), false};
+    EXPECT_NO_THROW(fused_contract(good.extents, good.terms, output));
+    auto refused = [&](auto&& spoil) {
+        Case c;
+        c.extents = good.extents;
+        c.terms = good.terms;
+        FusedOutput o = output;
+        spoil(c, o);
+        EXPECT_THROW(fused_contract(c.extents, c.terms, o), UserError);
+        EXPECT_THROW(ref::fused_contract(c.extents, c.terms, o), UserError);
+    };
+    refused([](Case& c, FusedOutput&) { c.extents[2] = 0; });
+    refused([](Case& c, FusedOutput&) { c.extents[5] = -4; });
+    refused([](Case& c, FusedOutput&) { c.extents.fill(1LL << 20); });
+    refused([](Case& c, FusedOutput&) { c.terms[3].sum_extent = 0; });
+    refused([](Case& c, FusedOutput&) { c.terms[3].sum_extent = -1; });
+    refused([](Case& c, FusedOutput&) { c.terms[3].sum_extent = INT64_MAX; });
+    refused([](Case& c, FusedOutput&) { c.terms[7].a.data = nullptr; });
+    refused([](Case& c, FusedOutput&) { c.terms[8].b.data = nullptr; });
+    refused([](Case& c, FusedOutput&) { c.terms[0].a_indices = 64; });
+    refused([](Case& c, FusedOutput&) { c.terms[0].b.stride.fill(INT64_MAX / 2); });
+    refused([](Case&, FusedOutput& o) { o.data = nullptr; });
+    refused([](Case&, FusedOutput& o) { o.stride[1] = 1; });
+    refused([](Case&, FusedOutput& o) { o.stride[4] = 0; });
+    refused([](Case&, FusedOutput& o) { o.stride[5] = INT64_MAX; });
+    refused([&](Case& c, FusedOutput&) { c.terms[1].a.data = out.data() + 3; });
+    refused([&](Case& c, FusedOutput&) { c.terms[1].b.data = out.data() - 1; });
+
+    EnergyEpilogue epilogue = good.epilogue(TripleWeights::closed_shell, 1);
+    EXPECT_THROW(fused_energy(good.extents, good.terms, epilogue), UserError);  // unequal virtual ranges
+    epilogue.weights = TripleWeights::spin_orbital;
+    EXPECT_NO_THROW(fused_energy(good.extents, good.terms, epilogue));
+    epilogue.orbital_energies[4] = nullptr;
+    EXPECT_THROW(fused_energy(good.extents, good.terms, epilogue), UserError);
+    EXPECT_THROW(make_term(1, "labi", out.data(), "kjl", out.data(), good.extents, 2), UserError);
+    EXPECT_THROW(make_term(1, "labi", out.data(), "kjil", out.data(), good.extents, 2), UserError);
+}
+
+}  // namespace
+}  // namespace tessera::kernels
