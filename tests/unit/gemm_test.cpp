@@ -18,6 +18,12 @@ namespace {
 
 using Rng = std::mt19937_64;
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kFewer = 10;  // instrumented code is that much slower
+#else
+constexpr int kFewer = 1;
+#endif
+
 std::int64_t pick(Rng& rng, std::int64_t low, std::int64_t high) {
     return std::uniform_int_distribution<std::int64_t>(low, high)(rng);
 }
@@ -125,9 +131,6 @@ Problem<T> random_problem(Rng& rng, std::int64_t largest, int style) {
         return pick(rng, 1, largest);
     };
     const int axes = style >= 2 ? 3 : 1;
-    struct Where {
-        std::int64_t offset;
-    };
     std::vector<std::int64_t> c_at;
     std::int64_t c_elements = 0;
     const std::int64_t chain_count = pick(rng, 1, 3);
@@ -198,22 +201,22 @@ TYPED_TEST_SUITE(Gemm, Types);
 
 TYPED_TEST(Gemm, PlainMatrices) {
     Rng rng(1);
-    for (int i = 0; i < 500; ++i) ASSERT_NO_FATAL_FAILURE(this->check(rng, 60, 0)) << i;
+    for (int i = 0; i < 500 / kFewer; ++i) ASSERT_NO_FATAL_FAILURE(this->check(rng, 60, 0)) << i;
 }
 
 TYPED_TEST(Gemm, TransposedMatrices) {
     Rng rng(2);
-    for (int i = 0; i < 300; ++i) ASSERT_NO_FATAL_FAILURE(this->check(rng, 60, 1)) << i;
+    for (int i = 0; i < 300 / kFewer; ++i) ASSERT_NO_FATAL_FAILURE(this->check(rng, 60, 1)) << i;
 }
 
 TYPED_TEST(Gemm, AnyAxesAnyStrides) {
     Rng rng(3);
-    for (int i = 0; i < 500; ++i) ASSERT_NO_FATAL_FAILURE(this->check(rng, 60, 2 + i % 2)) << i;
+    for (int i = 0; i < 500 / kFewer; ++i) ASSERT_NO_FATAL_FAILURE(this->check(rng, 60, 2 + i % 2)) << i;
 }
 
 TYPED_TEST(Gemm, LargeEnoughForEveryBlocking) {
     Rng rng(4);
-    for (int i = 0; i < 12; ++i) ASSERT_NO_FATAL_FAILURE(this->check(rng, 300, i % 4)) << i;
+    for (int i = 0; i < (kFewer == 1 ? 12 : 2); ++i) ASSERT_NO_FATAL_FAILURE(this->check(rng, 300, i % 4)) << i;
 }
 
 // More rows, columns and depth than one block of each; a thin product keeps the reference quick.
