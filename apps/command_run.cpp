@@ -59,7 +59,7 @@ void run(const Options& o) {
             const double t = now_seconds();
             if (o.contraction.explain) fmt::print(o.common.json ? stderr : stdout, "{}", explain(plan));
             std::fflush(stdout);
-            touch_memory(plan.counts.bytes_c + plan.counts.arena_bytes, o.common.threads);
+            touch_memory(plan.counts.bytes_c + plan.counts.arena_bytes + (64 << 20), o.common.threads);
             pause = now_seconds() - t;
         };
         const double start = now_seconds();

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <malloc.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -33,6 +34,10 @@ void choose_blas_kernels(char** argv) {
 int main(int argc, char** argv) {
     using namespace tessera;
     choose_blas_kernels(argv);
+    // Freed memory stays with the process: getting gigabytes from the system anew for each tensor costs seconds.
+    mallopt(M_MMAP_MAX, 0);
+    mallopt(M_TRIM_THRESHOLD, -1);
+    mallopt(M_TOP_PAD, 64 << 20);
     hdf5_without_exit_handler();
     CLI::App app("Tessera contracts block-sparse tensors.\n", "tessera");
     app.set_version_flag("--version", TESSERA_VERSION);

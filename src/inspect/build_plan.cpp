@@ -256,14 +256,16 @@ void OneRankPlanner::cut_tiles() {
     const int threads = machine_.threads_per_rank;
     grain_ = std::max(2e6, product_.flops / (128.0 * threads));
     if (threads == 1) return;
-    const double share = std::max(1e7, product_.flops / (64.0 * threads));
+    const double a_thread = product_.flops / threads;
     for (std::size_t c = 0; c < tiles; ++c) {
-        if (product_.tile_flops[c] <= share) continue;
-        const auto elements =
-            static_cast<double>(plan_.c.grid().tile_elements(plan_.c.tile(static_cast<std::int64_t>(c))));
-        const double most = std::min(std::sqrt(elements) / 64, 8.0 * threads);
-        parts_[c] =
-            static_cast<std::uint16_t>(std::clamp(std::ceil(product_.tile_flops[c] / share), 1.0, std::max(1.0, most)));
+        const double flops = product_.tile_flops[c];
+        if (flops < 1e7) continue;
+        // Each part packs B anew, so parts stay wide, unless so few tiles have the work that threads would idle.
+        const double side =
+            std::sqrt(static_cast<double>(plan_.c.grid().tile_elements(plan_.c.tile(static_cast<std::int64_t>(c)))));
+        const double wide = std::min(std::ceil(64 * flops / a_thread), side / 256);
+        const double narrow = std::min({std::ceil(8 * flops / a_thread), side / 48, 8.0 * threads});
+        parts_[c] = static_cast<std::uint16_t>(std::clamp(std::max(wide, narrow), 1.0, 65535.0));
     }
 }
 
