@@ -250,12 +250,13 @@ class CpuContenders final : public Contenders {
     HostBuffer in_, out_;
 };
 
-/// "256x16x2" or "256x16x2:512:512": threads, elements, stages, bytes of runs, bytes of rows copied directly.
+/// "256x16x2" or "256x16x2:512:512": threads, elements, stages, bytes of runs, bytes of rows copied directly, waves.
 kernels::cuda::DeviceTransposeTuning tuning_of(const std::string& text) {
     kernels::cuda::DeviceTransposeTuning t;
     long long run = 0, row = 0;
     if (!text.empty())
-        require(std::sscanf(text.c_str(), "%dx%dx%d:%lld:%lld", &t.threads, &t.elements, &t.stages, &run, &row) >= 3,
+        require(std::sscanf(text.c_str(), "%dx%dx%d:%lld:%lld:%d", &t.threads, &t.elements, &t.stages, &run, &row,
+                            &t.waves) >= 3,
                 "bench transpose: variant '{}' is not like 256x16x2:512:512", text);
     t.run_bytes = run;
     t.row_bytes = row;

@@ -1,6 +1,7 @@
 #include "kernels/transpose_tiles.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "base/check.hpp"
@@ -18,15 +19,36 @@ std::int64_t block_volume(const TransposePlan& plan) {
     return v;
 }
 
-/// Runs as long as wished for, then longer ones until the tile is nearly full.
-void shape_tile(TransposePlan& plan, std::int64_t volume, std::int64_t run) {
+/// How well a tile uses the device: its mean filling, ragged ones counted, times the useful part of the sectors that
+/// its runs touch.
+double tile_score(const TransposePlan& plan, std::int64_t volume, const AxisOrder& in_order,
+                  const AxisOrder& out_order) {
+    double tiles = 1;
+    for (int i = 0; i < plan.rank; ++i)
+        tiles *= static_cast<double>((plan.axis[i].extent + plan.axis[i].block - 1) / plan.axis[i].block);
+    const auto useful = [&](auto stride, const AxisOrder& order) {
+        const auto bytes = static_cast<double>(contiguous_run(plan, stride, order).length * plan.element_bytes);
+        return bytes / (bytes + (std::fmod(bytes, 32) == 0 ? 32 : 48));
+    };
+    return static_cast<double>(plan.volume) / tiles / static_cast<double>(volume) *
+           useful(&TransposeAxis::in_stride, in_order) * useful(&TransposeAxis::out_stride, out_order);
+}
+
+/// Tries runs from the wished-for length on, and takes the best tile.
+void shape_tile(TransposePlan& plan, std::int64_t volume, std::int64_t run, const AxisOrder& in_order,
+                const AxisOrder& out_order) {
     TransposePlan best = plan;
-    for (std::int64_t w = run; w <= 2 * volume; w *= 2) {
+    double best_score = -1;
+    // Multiples of four pass through the powers of two, whose cuts fall on whole sectors.
+    for (std::int64_t w = run; w <= 2 * volume; w = w < 32 ? w + 1 : (w + w / 8) / 4 * 4) {
         TransposePlan trial = plan;
         for (int i = 0; i < trial.rank; ++i) trial.axis[i].block = 1;
         grow_block(trial, w, volume);
-        if (w == run || block_volume(trial) > block_volume(best)) best = trial;
-        if (block_volume(best) * 4 >= volume * 3) break;
+        const double score = tile_score(trial, volume, in_order, out_order);
+        if (score > best_score) {
+            best_score = score;
+            best = trial;
+        }
     }
     plan = best;
 }
@@ -72,7 +94,8 @@ TileTables make_tiles(const TransposePlan& plan, std::int64_t volume, std::int64
     sort_by_stride(plan, &TransposeAxis::out_stride, out_order);
     const auto& fastest = plan.axis[out_order[0]];
     t.direct = out_order[0] == in_order[0] && (plan.rank == 1 || fastest.extent * plan.element_bytes >= row_bytes);
-    shape_tile(t.plan, volume, t.direct ? volume : std::max<std::int64_t>(1, run_bytes / plan.element_bytes));
+    shape_tile(t.plan, volume, t.direct ? volume : std::max<std::int64_t>(1, run_bytes / plan.element_bytes), in_order,
+               out_order);
     const auto& p = t.plan;
     t.volume = static_cast<std::uint32_t>(block_volume(p));
 
@@ -99,6 +122,7 @@ TileTables make_tiles(const TransposePlan& plan, std::int64_t volume, std::int64
                                static_cast<std::uint32_t>(a.block), a.extent, a.block * a.in_stride,
                                a.block * a.out_stride});
             period *= count;
+            if (cut) t.cut_tiles = period;
         }
     t.tiles = period;
 

@@ -26,6 +26,7 @@ struct TileTables {
     std::uint32_t volume = 0;  // elements of a tile
     std::uint32_t slots = 0;   // of shared memory, padding included
     std::int64_t tiles = 0;
+    std::int64_t cut_tiles = 1;   // along the cut axes: ragged ones come back with this period
     std::vector<TileLoop> loops;  // cut axes first: at most two, and only they have ragged last tiles
     std::vector<std::int64_t> in_offset, out_offset;  // of element e from the tile's first
     std::vector<std::uint32_t> slot;                  // store in the low half, load in the high half

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -34,12 +35,15 @@ struct Tiles {
     Loop loop[kMaxTransposeRank];
 };
 
-/// Where a tile lies, and how much of the two cut axes it has.
+/// Where a tile lies. Kind: bit i is set where it is the ragged last one along loop i.
 struct Place {
     long long in, out;
-    unsigned limit0, limit1;
-    bool whole;
+    unsigned kind;
 };
+
+__device__ inline unsigned last_length(const Loop& l) {
+    return static_cast<unsigned>(l.extent - static_cast<long long>(l.count - 1) * l.block);
+}
 
 /// One axis per lane.
 class Locator {
@@ -49,37 +53,56 @@ class Locator {
         const int lane = threadIdx.x & 31;
         if (lane < t.loops) mine_ = t.loop[lane];
         has_loop_ = lane < t.loops;
-        block0_ = __shfl_sync(~0u, has_loop_ ? mine_.block : 1u, 0);
-        block1_ = __shfl_sync(~0u, has_loop_ ? mine_.block : 1u, 1);
+        ragged_ = lane < 2 && last_length(mine_) < mine_.block;
     }
     __device__ Place operator()(unsigned tile) const {
         long long in = 0, out = 0;
-        unsigned limit = 1;
+        bool last = false;
         if (has_loop_) {
             const unsigned at = tile / mine_.period % mine_.count;
             in = at * mine_.in_step;
             out = at * mine_.out_step;
-            const long long left = mine_.extent - static_cast<long long>(at) * mine_.block;
-            limit = left < mine_.block ? static_cast<unsigned>(left) : mine_.block;
+            last = ragged_ && at == mine_.count - 1;
         }
         for (int step = 16; step > 0; step /= 2) {
             in += __shfl_xor_sync(~0u, in, step);
             out += __shfl_xor_sync(~0u, out, step);
         }
-        Place p{in, out, __shfl_sync(~0u, limit, 0), __shfl_sync(~0u, limit, 1), false};
-        p.whole = p.limit0 == block0_ && p.limit1 == block1_;
-        return p;
+        return {in, out, __ballot_sync(~0u, last)};
     }
 
   private:
     Loop mine_{1, 1, 1, 1, 0, 0};
-    bool has_loop_ = false;
-    unsigned block0_ = 1, block1_ = 1;
+    bool has_loop_ = false, ragged_ = false;
 };
 
-__device__ inline bool inside(unsigned coordinate, const Place& p) {
-    return (coordinate & 0xffff) < p.limit0 && (coordinate >> 16) < p.limit1;
-}
+/// Which of a thread's elements a tile of each kind has, a bit each: ragged tiles then cost no more than whole ones.
+template <int Threads, int Elements>
+class Presence {
+  public:
+    template <class Offset>
+    __device__ Presence(const Tiles<Offset>& t, const unsigned* coordinates) {
+        const auto limit = [&](int i, bool ragged) {
+            return i >= t.loops ? 1u : ragged ? last_length(t.loop[i]) : t.loop[i].block;
+        };
+        for (int kind = 0; kind < 4; ++kind) {
+            const unsigned limit0 = limit(0, kind & 1), limit1 = limit(1, kind & 2);
+            for (int m = 0; m < Elements; ++m) {
+                const unsigned e = threadIdx.x + m * Threads;
+                if (e >= t.volume) break;
+                const unsigned c = coordinates[e];
+                if ((c & 0xffff) < limit0 && (c >> 16) < limit1) bits_ |= Bits{1} << (kind * Elements + m);
+            }
+        }
+    }
+    __device__ unsigned operator()(const Place& p) const {
+        return static_cast<unsigned>(bits_ >> (p.kind * Elements)) & ((1u << Elements) - 1);
+    }
+
+  private:
+    using Bits = std::conditional_t<Elements <= 8, unsigned, unsigned long long>;
+    Bits bits_ = 0;
+};
 
 /// What happens to an element on its way out.
 template <class Word>
@@ -144,25 +167,23 @@ __global__ void __launch_bounds__(Threads)
         slot[m] = t.slot[e];
     }
     const Locator locate(t);
+    const Presence<Threads, Elements> reads(t, t.in_coordinate), writes(t, t.out_coordinate);
 
     const auto fetch = [&](const Place& p, Word* to) {
         const Word* const from = in + p.in;
+        const unsigned present = reads(p);
 #pragma unroll
         for (int m = 0; m < Elements; ++m) {
-            const unsigned e = threadIdx.x + m * Threads;
-            if (e < t.volume && (p.whole || inside(t.in_coordinate[e], p)))
-                __pipeline_memcpy_async(to + (slot[m] & 0xffff), from + in_offset[m], sizeof(Word));
+            if (present >> m & 1) __pipeline_memcpy_async(to + (slot[m] & 0xffff), from + in_offset[m], sizeof(Word));
         }
         __pipeline_commit();
     };
     const auto drain = [&](const Place& p, const Word* from) {
         Word* const to = out + p.out;
+        const unsigned present = writes(p);
 #pragma unroll
-        for (int m = 0; m < Elements; ++m) {
-            const unsigned e = threadIdx.x + m * Threads;
-            if (e < t.volume && (p.whole || inside(t.out_coordinate[e], p)))
-                emit(to + out_offset[m], from[slot[m] >> 16]);
-        }
+        for (int m = 0; m < Elements; ++m)
+            if (present >> m & 1) emit(to + out_offset[m], from[slot[m] >> 16]);
     };
 
     unsigned tile = blockIdx.x;
@@ -213,19 +234,17 @@ __global__ void __launch_bounds__(Threads) direct(const __grid_constant__ Tiles<
         out_offset[m] = t.out_offset[e];
     }
     const Locator locate(t);
+    const Presence<Threads, Elements> moves(t, t.in_coordinate);
     for (unsigned tile = blockIdx.x; tile < t.tiles; tile += gridDim.x) {
         const Place p = locate(tile);
+        const unsigned present = moves(p);
         Word x[Elements];
-        bool have[Elements];
-#pragma unroll
-        for (int m = 0; m < Elements; ++m) {
-            const unsigned e = threadIdx.x + m * Threads;
-            have[m] = e < t.volume && (p.whole || inside(t.in_coordinate[e], p));
-            if (have[m]) x[m] = in[p.in + in_offset[m]];
-        }
 #pragma unroll
         for (int m = 0; m < Elements; ++m)
-            if (have[m]) emit(out + p.out + out_offset[m], x[m]);
+            if (present >> m & 1) x[m] = in[p.in + in_offset[m]];
+#pragma unroll
+        for (int m = 0; m < Elements; ++m)
+            if (present >> m & 1) emit(out + p.out + out_offset[m], x[m]);
     }
 }
 
@@ -241,6 +260,8 @@ struct DeviceTiles {
     TileTables host;
     bool wide_offsets = false;
     int threads = 0, elements = 0, stages = 0;
+    int waves = 1;          // blocks per resident one
+    bool resonant = false;  // keep the grid whatever its factors
     DeviceBuffer in_offset, out_offset, slot, in_coordinate, out_coordinate;
 
     DeviceTiles(TileTables tables, int t, int e, int s) : host(std::move(tables)), threads(t), elements(e), stages(s) {
@@ -291,8 +312,11 @@ void launch_kernel(Kernel kernel, int threads, std::size_t shared, const DeviceT
     check(cudaGetDevice(&device), "device");
     check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device), "multiprocessors");
     check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, threads, shared), "occupancy");
-    const auto grid = static_cast<unsigned>(
-        std::min<std::int64_t>(tiles.host.tiles, std::int64_t{processors} * std::max(resident, 1)));
+    auto grid = static_cast<unsigned>(
+        std::min<std::int64_t>(tiles.host.tiles, std::int64_t{processors} * std::max(resident, 1) * tiles.waves));
+    // A grid that shares a factor with the tiles along a cut axis would give some blocks all the ragged tiles.
+    if (grid > 64 && grid < tiles.host.tiles && !tiles.resonant)
+        while (std::gcd(std::int64_t{grid}, tiles.host.cut_tiles) != 1) --grid;
     kernel<<<grid, threads, shared, static_cast<cudaStream_t>(stream)>>>(view, in, out, emit);
     check(cudaGetLastError(), "transpose launch");
 }
@@ -329,10 +353,9 @@ void launch(const DeviceTiles& tiles, const Word* in, Word* out, const Out& emit
     if constexpr (std::is_same_v<Out, Move<Word>>) {
         TESSERA_TILE(256, 8, 2)
         TESSERA_TILE(256, 16, 1)
-        TESSERA_TILE(256, 16, 2)
         TESSERA_TILE(512, 8, 1)
         TESSERA_TILE(512, 8, 2)
-        TESSERA_TILE(512, 16, 1)
+        TESSERA_TILE(384, 8, 1)
         TESSERA_TILE(1024, 8, 1)
     }
 #undef TESSERA_TILE
@@ -367,16 +390,19 @@ struct DeviceTranspose::Impl {
         const auto or_else = [](auto value, decltype(value) fallback) { return value != 0 ? value : fallback; };
         int threads = 256, elements = 8, stages = 1;
         if (tuned) {
-            threads = or_else(tuning.threads, 256);
-            elements = or_else(tuning.elements, plan.element_bytes == 16 ? 8 : 16);
+            threads = or_else(tuning.threads, 512);
+            elements = or_else(tuning.elements, 8);
             stages = or_else(tuning.stages, 1);
         }
-        const std::int64_t run = or_else(tuning.run_bytes, std::int64_t{512});
+        const std::int64_t run = or_else(tuning.run_bytes, std::int64_t{256});
         const std::int64_t row = or_else(tuning.row_bytes, std::int64_t{512});
         auto tables = make_tiles(plan, std::int64_t{threads} * elements, run, row);
         if ((tables.direct || tables.largest_offset > 0xffffffffll) && threads * elements != 256 * 8)
             tables = make_tiles(plan, 256 * 8, run, row);  // those kernels come in one shape
-        return DeviceTiles(std::move(tables), threads, elements, stages);
+        DeviceTiles made(std::move(tables), threads, elements, stages);
+        made.waves = std::max(1, tuning.waves);
+        made.resonant = tuning.waves < 0;
+        return made;
     }
     Impl(const TransposePlan& p, const DeviceTransposeTuning& tuning) : plan(p), general(tiles_for(p, tuning, false)) {
         if (plan.volume > 0) fast = std::make_unique<DeviceTiles>(tiles_for(widen(plan), tuning, true));

@@ -17,6 +17,7 @@ struct DeviceTransposeTuning {
     int stages = 0;              // 1: one tile at a time; 2: the next one is loaded meanwhile
     std::int64_t run_bytes = 0;  // wanted contiguous run on both sides
     std::int64_t row_bytes = 0;  // runs shared by both sides from here on skip shared memory
+    int waves = 0;               // thread blocks per resident one; -1: 1, with ragged tiles left unevenly spread
 };
 
 /// One shape's plan and its offset tables, on the device that was current when it was made.
