@@ -67,7 +67,7 @@ void show_problem(const Options& o) {
     if (!o.png.empty()) {
         std::vector<Image> images;
         PictureOptions picture;
-        picture.limit = 520;
+        picture.limit = 640;
         for (const auto& [label, shape] : shapes) images.push_back(draw_sparsity(*shape, picture));
         write_png(o.png, beside(images));
     }

@@ -264,7 +264,7 @@ void OneRankPlanner::cut_tiles() {
         const double side =
             std::sqrt(static_cast<double>(plan_.c.grid().tile_elements(plan_.c.tile(static_cast<std::int64_t>(c)))));
         const double wide = std::min(std::ceil(64 * flops / a_thread), side / 256);
-        const double narrow = std::min({std::ceil(8 * flops / a_thread), side / 48, 8.0 * threads});
+        const double narrow = std::min(std::ceil(2 * flops / a_thread), side / 48);
         parts_[c] = static_cast<std::uint16_t>(std::clamp(std::max(wide, narrow), 1.0, 65535.0));
     }
 }
