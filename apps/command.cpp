@@ -41,6 +41,9 @@ ContractOptions library_options(const ContractionOptions& o, const CommonOptions
     require(std::isfinite(o.beta), "--beta {} is not finite", o.beta);
     require(std::isfinite(o.filter) && o.filter >= 0, "--filter {} is not a finite number >= 0", o.filter);
     require(o.grid == "1x1", "--grid {}: there is one rank here, so the grid is 1x1", o.grid);
+    require(
+        o.devices == "none" || o.devices == "all" || o.devices.find_first_not_of("0123456789,") == std::string::npos,
+        "--devices {}: none, all, or numbers as in 0 or 0,0", o.devices);
     if (o.devices != "none")
         throw BackendUnavailable(
             fmt::format("--devices {}: this build runs contractions on the CPU; use --devices none", o.devices));
@@ -79,7 +82,7 @@ void ProgressBar::show(double done, double total) {
 }
 
 void print_json(const nlohmann::json& object) {
-    std::fputs((object.dump(2) + "\n").c_str(), stdout);
+    std::fputs((object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n").c_str(), stdout);
     require(std::fflush(stdout) == 0, "stdout cannot be written");
 }
 

@@ -74,9 +74,12 @@ void add_triples(CLI::App& bench, const std::shared_ptr<Action>& chosen) {
     auto o = std::make_shared<Options>();
     auto* command = bench.add_subcommand("triples", "the eighteen CCSD(T) contractions, fused and not");
     command->add_option("--device", o->bench.device, "CUDA device (default: the CPU)")->check(CLI::NonNegativeNumber);
-    command->add_option("--size", o->bench.sizes, "A B C D E long (default: all)");
-    command->add_option("--variant", o->bench.variants,
-                        "fused partially_fused unfused ttgt energy energy_closed_shell (default: all)");
+    command->add_option("--size", o->bench.sizes, "A B C D E long (default: all)")
+        ->check(CLI::IsMember({"A", "B", "C", "D", "E", "long"}));
+    command
+        ->add_option("--variant", o->bench.variants,
+                     "fused partially_fused unfused ttgt energy energy_closed_shell (default: all)")
+        ->check(CLI::IsMember({"fused", "partially_fused", "unfused", "ttgt", "energy", "energy_closed_shell"}));
     add_common(*command, o->common);
     command->footer("Example: tessera bench triples --size C --variant fused");
     command->callback([o, chosen] {

@@ -33,7 +33,11 @@ AnyTensor read(const std::string& path, const Options& o) {
             std::vector<Tiling> tilings;
             for (auto e : array.extents)
                 tilings.push_back(Tiling::uniform(e, o.tile > 0 ? o.tile : std::max<std::int64_t>(1, e)));
-            return Tensor<T>::from_dense(TileGrid(std::move(tilings)), array.data);
+            try {
+                return Tensor<T>::from_dense(TileGrid(std::move(tilings)), array.data);
+            } catch (const UserError& e) {
+                throw UserError(path + ": " + e.what());
+            }
         },
         read_npy(path));
 }
@@ -135,6 +139,17 @@ void run(const Options& o) {
         require(a.index() == old->index(), "A ({}) holds {}, C ({}) holds {}: they must be the same", o.a,
                 scalar_name(a), o.out, scalar_name(*old));
 
+    if (is_npy(o.out)) {
+        const auto shape_of = [](const AnyTensor& t) { return std::visit([](const auto& x) { return x.shape(); }, t); };
+        const TileGrid grid =
+            b ? spec.result_grid(shape_of(a).grid(), shape_of(*b).grid()) : spec.result_grid(shape_of(a).grid());
+        const double bytes = 16.0 * static_cast<double>(grid.element_total());
+        if (bytes > static_cast<double>(memory_bytes()))
+            throw MachineError(
+                fmt::format("--out {}: the result as a dense array has {} elements, more than this machine holds; "
+                            "write a .h5 file",
+                            o.out, grid.element_total()));
+    }
     AnyTensor result;
     const auto summary = std::visit(
         [&](const auto& x) {
@@ -163,7 +178,8 @@ Action add_contract(CLI::App& app) {
     command->add_option("--b", o->b, "second operand");
     command->add_option("--out", o->out,
                         "where the result goes (.h5 or .npy); with --beta, C is read from there first");
-    command->add_option("--tile", o->tile, "tile size for .npy operands (default: one tile)");
+    command->add_option("--tile", o->tile, "tile size for .npy operands (default: one tile)")
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
     command->add_flag("--conjugate-a", o->conjugate_a, "use the complex conjugate of A");
     command->add_flag("--conjugate-b", o->conjugate_b, "use the complex conjugate of B");
     add_contraction(*command, o->contraction);

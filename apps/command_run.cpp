@@ -5,6 +5,7 @@
 #include "base/check.hpp"
 #include "base/units.hpp"
 #include "command.hpp"
+#include "inspect/build_plan.hpp"
 #include "probe/rates.hpp"
 #include "report.hpp"
 #include "tensor/tensor_impl.hpp"
@@ -25,15 +26,23 @@ void run(const Options& o) {
     const Problem problem = make_problem(o.problem);
     const bool talk = !o.common.quiet && !o.common.json;
 
-    // Stored operands alone may not fit: say so before they are made.
+    const ContractionSpec spec(problem.spec);
+    const Shape old_shape = problem.c ? *problem.c : Shape::dense(spec.result_grid(problem.a.grid(), problem.b.grid()));
+    // A budget that is too small is refused before the operands are made.
     if (options.memory > 0) {
-        std::int64_t stored = tile_storage_bytes(problem.a, 8);
-        if (!problem.b_on_demand) stored += tile_storage_bytes(problem.b, 8);
-        if (problem.c) stored += tile_storage_bytes(*problem.c, 8);
-        if (stored > options.memory)
-            throw BudgetError(fmt::format("--memory {}: operands and result of {} alone take {} ({} bytes)",
-                                          o.contraction.memory, problem.name, format_bytes(stored), stored),
-                              options.memory, stored);
+        PlanRequest request;
+        request.spec = &spec;
+        request.a = &problem.a;
+        request.b = &problem.b;
+        if (problem.b_on_demand) request.source_b = SourceKind::host_made;
+        request.screening = {options.filter, std::abs(o.contraction.alpha), problem.c ? &*problem.c : nullptr};
+        if (o.contraction.beta != 0) {
+            if (!problem.c) request.accumulate = &old_shape;
+            request.other_bytes = tile_storage_bytes(old_shape, sizeof(double));
+        }
+        request.memory = options.memory;
+        request.algorithm = options.algorithm;
+        build_plan(request, {});
     }
     const double gemm_before = measure_gemm_gflops(o.common.threads);
     const auto a = Tensor<double>::generate(problem.a, problem.make_a, o.common.threads);
@@ -43,11 +52,7 @@ void run(const Options& o) {
     const auto b = stored_b ? ContractOperand<double>(*stored_b) : ContractOperand<double>(made_b);
     if (problem.c) options.result_shape = &*problem.c;
     std::optional<Tensor<double>> old;
-    if (o.contraction.beta != 0)
-        old = Tensor<double>::random(
-            problem.c ? *problem.c
-                      : Shape::dense(ContractionSpec(problem.spec).result_grid(problem.a.grid(), problem.b.grid())),
-            7);
+    if (o.contraction.beta != 0) old = Tensor<double>::random(old_shape, 7);
 
     Contraction<double> result;
     ContractionSummary s;

@@ -30,6 +30,9 @@ nlohmann::json shape_json(const Shape& shape) {
 
 void show_file(const Options& o) {
     const auto info = describe(o.what);
+    std::error_code ignored;
+    require(o.png.empty() || !std::filesystem::equivalent(o.what, o.png, ignored), "--png {} is the tensor file itself",
+            o.png);
     if (!o.png.empty()) write_sparsity_png(o.png, info.shape);
     if (o.common.json) {
         auto j = shape_json(info.shape);

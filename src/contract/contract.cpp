@@ -180,7 +180,7 @@ Contraction<T> contract(std::string_view text, const Tensor<T>& a, const Contrac
     require(beta == T(0), "beta is {}, but a contraction of one operand has no C to add to", options.beta.real());
     require(options.filter >= 0 && std::isfinite(options.filter), "filter {} is not a finite number >= 0",
             options.filter);
-    Contraction<T> out{reduce(a, spec.a(), spec.c(), options.threads), {}};
+    Contraction<T> out{reduce(a, spec.a(), spec.c(), options.threads, options.memory), {}};
     if (alpha != T(1) || options.conjugate_a)
         out.tensor.update_tiles([&](const TileInfo&, std::span<T> tile) {
             for (auto& e : tile) e = alpha * conjugate_if(e, options.conjugate_a);

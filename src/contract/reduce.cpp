@@ -4,6 +4,7 @@
 
 #include "base/check.hpp"
 #include "base/parallel.hpp"
+#include "base/units.hpp"
 #include "kernels/transpose.hpp"
 #include "tensor/tensor_impl.hpp"
 
@@ -44,7 +45,7 @@ void add_strided(const T* in, T* out, const std::vector<Loop>& loops) {
 }  // namespace
 
 template <Scalar T>
-Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& out, int threads) {
+Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& out, int threads, std::int64_t memory) {
     const auto& grid = x.grid();
     std::vector<Tiling> tilings;
     for (char l : out) tilings.push_back(grid.tiling(static_cast<int>(in.find(l))));
@@ -73,6 +74,13 @@ Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& o
     std::vector<double> norms(ordinals.size(), 0.0);
 
     const Shape shape = Shape::from_sorted(result, std::move(ordinals), std::move(norms));
+    const std::int64_t needed = x.tile_bytes() + tile_storage_bytes(shape, sizeof(T));
+    if (memory > 0 && needed > memory)
+        throw BudgetError(
+            fmt::format(
+                "a memory budget of {} ({} bytes) is too small for '{}->{}': the smallest that works is {} ({} bytes)",
+                format_bytes(memory), memory, in, out, format_bytes(needed), needed),
+            memory, needed);
 
     // Nothing summed, no diagonal: every tile is one tile of x, transposed. Few large tiles use all threads each.
     if (in.size() == out.size()) {
@@ -119,11 +127,11 @@ Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& o
         threads);
 }
 
-template Tensor<float> reduce(const Tensor<float>&, const std::string&, const std::string&, int);
-template Tensor<double> reduce(const Tensor<double>&, const std::string&, const std::string&, int);
-template Tensor<std::complex<float>> reduce(const Tensor<std::complex<float>>&, const std::string&, const std::string&,
-                                            int);
-template Tensor<std::complex<double>> reduce(const Tensor<std::complex<double>>&, const std::string&,
-                                             const std::string&, int);
+#define TESSERA_INSTANTIATE(T) \
+    template Tensor<T> reduce(const Tensor<T>&, const std::string&, const std::string&, int, std::int64_t);
+TESSERA_INSTANTIATE(float)
+TESSERA_INSTANTIATE(double)
+TESSERA_INSTANTIATE(std::complex<float>)
+TESSERA_INSTANTIATE(std::complex<double>)
 
 }  // namespace tessera

@@ -85,6 +85,8 @@ Verification verify_sample(std::string_view text, const std::type_identity_t<Con
         for (std::size_t r = 0; r < want; ++r) rows[r] = want == 1 ? 0 : r * (rows_c.size() - 1) / (want - 1);
 
         std::vector<Sum<T>> sums(want * cols_c.size());
+        std::vector<double> magnitudes(
+            sums.size());  // of the terms: what rounding is relative to, also where they cancel
         for (auto p = products.first[s]; p < products.first[s + 1]; ++p) {
             const auto [sa, sb] = products.products[p];
             const auto ta = tile_of<T>(a, sa), tb = tile_of<T>(b, sb);
@@ -98,27 +100,33 @@ Verification verify_sample(std::string_view text, const std::type_identity_t<Con
                 const auto row = rows[r];
                 const auto base_b = batch_b[row / per_batch];
                 Sum<T>* to = sums.data() + static_cast<std::size_t>(r) * cols_c.size();
+                double* size = magnitudes.data() + static_cast<std::size_t>(r) * cols_c.size();
                 for (std::size_t q = 0; q < ka.size(); ++q) {
                     const Sum<T> x =
                         conjugate_if(ta[static_cast<std::size_t>(rows_a[row] + ka[q])], options.conjugate_a);
-                    for (std::size_t j = 0; j < cols_b.size(); ++j)
-                        to[j] += x * Sum<T>(conjugate_if(tb[static_cast<std::size_t>(base_b + cols_b[j] + kb[q])],
-                                                         options.conjugate_b));
+                    for (std::size_t j = 0; j < cols_b.size(); ++j) {
+                        const Sum<T> term =
+                            x * Sum<T>(conjugate_if(tb[static_cast<std::size_t>(base_b + cols_b[j] + kb[q])],
+                                                    options.conjugate_b));
+                        to[j] += term;
+                        size[j] += std::abs(term);
+                    }
                 }
             });
         }
         const auto tile = c.tile(slot);
+        // alpha as the contraction had it, in its own precision.
+        Sum<T> alpha;
+        if constexpr (is_complex<T>)
+            alpha = T(static_cast<RealOf<T>>(options.alpha.real()), static_cast<RealOf<T>>(options.alpha.imag()));
+        else
+            alpha = static_cast<T>(options.alpha.real());
         double largest = 0, error = 0;
         for (std::size_t r = 0; r < want; ++r)
-            for (std::size_t j = 0; j < cols_c.size(); ++j) {
-                Sum<T> alpha;
-                if constexpr (is_complex<T>)
-                    alpha = options.alpha;
-                else
-                    alpha = options.alpha.real();
-                const Sum<T> expected = alpha * sums[r * cols_c.size() + j];
-                const Sum<T> got = tile[static_cast<std::size_t>(rows_c[rows[r]] + cols_c[j])];
-                largest = std::max(largest, std::abs(expected));
+            for (std::size_t q = 0; q < cols_c.size(); ++q) {
+                const Sum<T> expected = alpha * sums[r * cols_c.size() + q];
+                const Sum<T> got = tile[static_cast<std::size_t>(rows_c[rows[r]] + cols_c[q])];
+                largest = std::max(largest, std::abs(alpha) * magnitudes[r * cols_c.size() + q]);
                 error = std::max(error, std::abs(got - expected));
             }
         if (error > 0)

@@ -18,7 +18,7 @@ struct VerifyOptions {
 
 struct Verification {
     std::int64_t tiles = 0, elements = 0;
-    double max_relative_error = 0;  // of an element, relative to the largest one of the tile's sample
+    double max_relative_error = 0;  // of an element, relative to the largest sum of |a b| of the tile's sample
 };
 
 /// Only for specs without diagonals and one-operand sums, and a result without an old C in it.

@@ -396,7 +396,7 @@ void OneRankPlanner::emit_finishes(const std::vector<std::int32_t>& tiles, std::
 }
 
 /// The tiles of an accumulated C that no product reaches are result tiles too, with no products.
-ProductShape with_tiles_of(ProductShape product, const Shape& old, const ContractionSpec& spec) {
+ProductShape with_tiles_of(ProductShape product, const Shape& old, const ContractionSpec& spec, bool filtered) {
     const auto& grid = product.c.grid();
     ProductShape out;
     out.segments = product.segments;
@@ -417,7 +417,7 @@ ProductShape with_tiles_of(ProductShape product, const Shape& old, const Contrac
             out.row.push_back(product.row[i]);
             out.col.push_back(product.col[i]);
             out.tile_flops.push_back(product.tile_flops[i]);
-            if (!product.skipped.empty()) out.skipped.push_back(product.skipped[i]);
+            if (filtered) out.skipped.push_back(product.skipped[i]);
             out.first.push_back(product.first[i + 1]);
             ++i;
         } else {
@@ -429,7 +429,7 @@ ProductShape with_tiles_of(ProductShape product, const Shape& old, const Contrac
             out.row.push_back(row);
             out.col.push_back(col);
             out.tile_flops.push_back(0);
-            if (!product.skipped.empty()) out.skipped.push_back(0);
+            if (filtered) out.skipped.push_back(0);
             out.first.push_back(out.first.back());
         }
         if (y == tile) ++j;
@@ -457,7 +457,8 @@ Plan build_plan(const PlanRequest& request, const MachineModel& machine) {
     plan.filter = request.screening.filter;
 
     ProductShape product = product_shape(*request.spec, *request.a, *request.b, request.screening);
-    if (request.accumulate) product = with_tiles_of(std::move(product), *request.accumulate, *request.spec);
+    if (request.accumulate)
+        product = with_tiles_of(std::move(product), *request.accumulate, *request.spec, request.screening.filter > 0);
     plan.c = product.c;
     plan.segments = product.segments;
     plan.skipped = product.skipped;

@@ -203,6 +203,8 @@ void validate(const Plan& plan, std::int64_t budget_bytes) {
     reader.chains();
     reader.made();
     const auto& n = plan.counts;
+    ensure(static_cast<std::int64_t>(plan.skipped.size()) == (plan.filter > 0 ? plan.c.tile_count() : 0),
+           "{} norms of skipped products for {} result tiles", plan.skipped.size(), plan.c.tile_count());
     ensure(n.peak_host_bytes >= n.bytes_a + n.bytes_b + n.bytes_c + n.arena_bytes, "peak bytes are miscounted");
     ensure(budget_bytes <= 0 || n.peak_host_bytes <= budget_bytes, "the plan takes {} of a budget of {}",
            format_bytes(n.peak_host_bytes), format_bytes(budget_bytes));

@@ -6,6 +6,7 @@
 
 #include <random>
 
+#include "contract/verify.hpp"
 #include "inspect/build_plan.hpp"
 #include "support/dense_einsum.hpp"
 #include "tessera/base/error.hpp"
@@ -264,6 +265,40 @@ TEST(ContractFilter, WhatIsLeftOutStaysWithinTheBound) {
     }
     EXPECT_GT(dropped, 50);
     EXPECT_GT(skipped, 50);
+}
+
+TEST(ContractFilter, DropsOldTilesWhenNoProductIsLeft) {
+    const TileGrid g{Tiling{2, 3}, Tiling{2, 3}};
+    const auto a = Tensor<double>::random(Shape::dense(g), 1), b = Tensor<double>::random(Shape::dense(g), 2);
+    auto c = Tensor<double>::random(Shape::dense(g), 3);
+    const double old = norm(c);
+    ContractOptions options;
+    options.beta = 0.5;
+    options.filter = 1e3;
+    options.on_plan = [](const Plan& plan) { validate(plan); };
+    const auto report = contract_into<double>("ik,kj->ij", a, b, c, options);
+    EXPECT_EQ(c.tile_count(), 0);
+    EXPECT_GE(report.left_out, 0.5 * old);
+}
+
+TEST(ContractVerify, CancellationIsNoError) {
+    // Rows of a rotation times its transpose: the result is the identity, off the diagonal only rounding is left.
+    const TileGrid g{Tiling{1, 1}, Tiling{2}};
+    const auto q = Tensor<double>::from_dense(g, std::vector{0.6, 0.8, -0.8, 0.6});
+    const auto c = contract("ik,jk->ij", q, q);
+    EXPECT_LT(verify_sample<double>("ik,jk->ij", q, q, c.tensor).max_relative_error, 1e-15);
+    auto wrong = c.tensor;
+    wrong.update_tiles([](const TileInfo&, std::span<double> t) { t[0] += 1e-9; });
+    EXPECT_GT(verify_sample<double>("ik,jk->ij", q, q, wrong).max_relative_error, 1e-10);
+}
+
+TEST(ContractBudget, HoldsForOneOperand) {
+    const auto a = Tensor<double>::random(Shape::dense(TileGrid{Tiling{8}, Tiling{8}}), 1);
+    ContractOptions options;
+    options.memory = 1023;
+    EXPECT_THROW(contract("ij->ji", a, options), BudgetError);
+    options.memory = 1024;
+    EXPECT_EQ(contract("ij->ji", a, options).tensor.tile_count(), 1);
 }
 
 TEST(ContractShape, AGivenShapeIsComputedAndNothingElse) {
