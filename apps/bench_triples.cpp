@@ -6,13 +6,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "base/check.hpp"
+#include "base/clock.hpp"
 #include "base/parallel.hpp"
 #include "kernels/triples.hpp"
 
@@ -22,15 +22,13 @@ namespace tessera::bench {
 
 namespace {
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
 template <class Work>
 double best_seconds(int repeats, Work&& work) {
     double best = 1e300;
     for (int r = 0; r < repeats; ++r) {
-        const double start = now();
+        const double start = now_seconds();
         work();
-        best = std::min(best, now() - start);
+        best = std::min(best, now_seconds() - start);
     }
     return best;
 }

@@ -11,6 +11,7 @@
 #include "cublas_library.hpp"
 #include "kernels/cuda/transpose.hpp"
 #include "kernels/cuda/triples.hpp"
+#include "kernels/cuda/triples_mirror.hpp"
 
 namespace tessera::bench {
 
@@ -18,38 +19,7 @@ namespace {
 
 using cuda::DeviceBuffer;
 using cuda::DeviceFused;
-
-/// Host memory mirrored on the device, pointers translated by where they fall.
-class Mirror {
-  public:
-    void add(const std::vector<double>& host) {
-        DeviceBuffer buffer(host.size() * sizeof(double));
-        cuda::copy_to_device(buffer.data(), host.data(), host.size() * sizeof(double));
-        parts_.push_back({host.data(), host.size(), std::move(buffer)});
-    }
-    const double* operator()(const double* host) const {
-        for (const Part& p : parts_)
-            if (host >= p.host && host < p.host + p.count)
-                return static_cast<const double*>(p.buffer.data()) + (host - p.host);
-        throw InternalError("bench triples: a pointer that was not mirrored");
-    }
-    std::vector<FusedTerm> operator()(std::span<const FusedTerm> terms) const {
-        std::vector<FusedTerm> list(terms.begin(), terms.end());
-        for (FusedTerm& t : list) {
-            t.a.data = (*this)(t.a.data);
-            t.b.data = (*this)(t.b.data);
-        }
-        return list;
-    }
-
-  private:
-    struct Part {
-        const double* host;
-        std::size_t count;
-        DeviceBuffer buffer;
-    };
-    std::vector<Part> parts_;
-};
+using cuda::Mirror;
 
 /// Median of timed runs after one that is not timed.
 template <class Work>

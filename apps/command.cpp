@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 
@@ -55,10 +54,6 @@ ContractOptions library_options(const ContractionOptions& o, const CommonOptions
     out.threads = common.threads;
     out.algorithm = o.algorithm;
     return out;
-}
-
-double now_seconds() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 ProgressBar::ProgressBar(const std::string& what, bool wanted)

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "base/clock.hpp"
 #include "tessera/contract/contract.hpp"
 
 namespace tessera::app {
@@ -44,7 +45,6 @@ class ProgressBar {
     double start_ = 0, last_ = 0;
 };
 
-double now_seconds();
 /// One JSON object on stdout.
 void print_json(const nlohmann::json& object);
 std::string hex(std::uint64_t value);

@@ -1,10 +1,10 @@
 #include "tessera/contract/contract.hpp"
 
-#include <chrono>
 #include <cmath>
 #include <optional>
 
 #include "base/check.hpp"
+#include "base/clock.hpp"
 #include "base/parallel.hpp"
 #include "contract/reduce.hpp"
 #include "execute/cpu/execute.hpp"
@@ -14,8 +14,6 @@
 namespace tessera {
 
 namespace {
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 template <Scalar T>
 T scalar_of(std::complex<double> value, const char* what) {
@@ -75,7 +73,7 @@ Tensor<T> drop_small(Tensor<T> c, const Plan& plan, ContractReport& report) {
 template <Scalar T>
 Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const ContractOperand<T>& b,
                    const Tensor<T>* old, const ContractOptions& options) {
-    const double start = now();
+    const double start = now_seconds();
     const ContractionSpec spec(text);
     require(spec.operand_count() == 2, "spec '{}': has one operand, but two were given", spec.text());
     const TileGrid grid = spec.result_grid(a.shape().grid(), b.shape().grid());
@@ -111,10 +109,10 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
     validate(plan, options.memory);
 #endif
     ContractReport report;
-    report.plan_seconds = now() - start;
+    report.plan_seconds = now_seconds() - start;
     if (options.on_plan) options.on_plan(plan);
 
-    const double begin = now();
+    const double begin = now_seconds();
     MemoryBudget budget(options.memory > 0 ? options.memory : MemoryBudget::kUnlimited);
     budget.take(plan.counts.bytes_a + plan.counts.bytes_b + request.other_bytes, "operands");
     auto impl = std::make_unique<typename Tensor<T>::Impl>(plan.c, &budget, "result");
@@ -150,7 +148,7 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
     report.threads = plan.threads;
     Tensor<T> c(std::move(impl));
     if (options.filter > 0 && !options.result_shape) c = drop_small(std::move(c), plan, report);
-    report.execute_seconds = now() - begin;
+    report.execute_seconds = now_seconds() - begin;
     return {std::move(c), std::move(report)};
 }
 
@@ -173,7 +171,7 @@ ContractReport contract_into(std::string_view spec, const std::type_identity_t<C
 
 template <Scalar T>
 Contraction<T> contract(std::string_view text, const Tensor<T>& a, const ContractOptions& options) {
-    const double start = now();
+    const double start = now_seconds();
     const ContractionSpec spec(text);
     spec.result_grid(a.grid());
     const T alpha = scalar_of<T>(options.alpha, "alpha"), beta = scalar_of<T>(options.beta, "beta");
@@ -197,7 +195,7 @@ Contraction<T> contract(std::string_view text, const Tensor<T>& a, const Contrac
     out.report.peak_host_bytes = out.report.bytes_a + out.report.bytes_c;
     out.report.algorithm = "reduce";
     out.report.threads = resolve_threads(options.threads);
-    out.report.execute_seconds = now() - start;
+    out.report.execute_seconds = now_seconds() - start;
     return out;
 }
 

@@ -3,7 +3,6 @@
 #include <sys/sysinfo.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <string_view>
@@ -13,6 +12,7 @@
 #include <emmintrin.h>
 #endif
 
+#include "base/clock.hpp"
 #include "base/cpu.hpp"
 #include "base/parallel.hpp"
 #include "storage/buffer.hpp"
@@ -30,8 +30,6 @@ char* openblas_get_corename(void);
 namespace tessera {
 
 namespace {
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 void stream_copy(std::byte* to, const std::byte* from, std::int64_t bytes) {
 #if defined(__SSE2__)
@@ -53,11 +51,11 @@ double measure_gemm_gflops(int threads, double seconds) {
     std::vector<double> a(n * n, 0.5), b(n * n, 0.25), c(n * n, 0.0);
     const double one = 1, zero = 0;
     double best = 1e30;
-    const double start = now();
-    for (int i = 0; i < 3 || now() - start < seconds; ++i) {
-        const double t = now();
+    const double start = now_seconds();
+    for (int i = 0; i < 3 || now_seconds() - start < seconds; ++i) {
+        const double t = now_seconds();
         dgemm_("N", "N", &n, &n, &n, &one, a.data(), &n, b.data(), &n, &zero, c.data(), &n);
-        best = std::min(best, now() - t);
+        best = std::min(best, now_seconds() - t);
     }
     openblas_set_num_threads(before);
     return 2.0 * n * n * n / best * 1e-9;
@@ -74,7 +72,7 @@ double measure_copy_gbs(int threads) {
     });
     double best = 1e30;
     for (int trial = 0; trial < 8; ++trial) {
-        const double t0 = now();
+        const double t0 = now_seconds();
         parallel_region(team, [&](int t, int n) {
             const std::int64_t begin = bytes / n / 64 * 64 * t, size = bytes / n / 64 * 64;
             if (trial % 2)
@@ -82,7 +80,7 @@ double measure_copy_gbs(int threads) {
             else
                 stream_copy(to.data() + begin, from.data() + begin, size);
         });
-        best = std::min(best, now() - t0);
+        best = std::min(best, now_seconds() - t0);
     }
     return 2.0 * static_cast<double>(bytes) / best * 1e-9;
 }

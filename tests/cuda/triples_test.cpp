@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/cuda/triples_mirror.hpp"
 #include "tessera/base/error.hpp"
 #include "triples_cases.hpp"
 
@@ -18,46 +19,10 @@ class CudaTriples : public testing::Test {
     }
 };
 
-/// Host vectors mirrored on the device, and pointers into them translated.
-class Mirror {
-  public:
-    explicit Mirror(const std::vector<std::vector<double>>& storage) {
-        for (const auto& v : storage) add(v.data(), v.size());
-    }
-    void add(const double* data, std::size_t count) {
-        cuda::DeviceBuffer buffer(count * sizeof(double));
-        cuda::copy_to_device(buffer.data(), data, count * sizeof(double));
-        parts_.push_back({data, count, std::move(buffer)});
-    }
-    const double* operator()(const double* host) const {
-        for (const Part& p : parts_)
-            if (host >= p.host && host < p.host + p.count)
-                return static_cast<const double*>(p.buffer.data()) + (host - p.host);
-        ADD_FAILURE() << "a pointer outside the mirrored memory";
-        return nullptr;
-    }
-    std::vector<FusedTerm> operator()(std::span<const FusedTerm> terms) const {
-        std::vector<FusedTerm> list(terms.begin(), terms.end());
-        for (FusedTerm& t : list) {
-            t.a.data = (*this)(t.a.data);
-            t.b.data = (*this)(t.b.data);
-        }
-        return list;
-    }
-
-  private:
-    struct Part {
-        const double* host;
-        std::size_t count;
-        cuda::DeviceBuffer buffer;
-    };
-    std::vector<Part> parts_;
-};
-
 /// before, then what the device makes of it.
 std::vector<double> run(const Case& c, FusedOutput out, const std::vector<double>& before, std::int64_t back,
                         int variant) {
-    const Mirror mirror(c.storage);
+    const cuda::Mirror mirror(c.storage);
     const auto terms = mirror(std::span<const FusedTerm>(c.terms));
     const cuda::DeviceBuffer memory(before.size() * sizeof(double));
     cuda::copy_to_device(memory.data(), before.data(), before.size() * sizeof(double));
@@ -128,7 +93,7 @@ TEST_F(CudaTriples, AnyTermsAnyStridesAnyExtents) {
 }
 
 double device_energy(const BlockExtents& extents, std::span<const FusedTerm> terms, const EnergyEpilogue& epilogue,
-                     const Mirror& mirror, int variant) {
+                     const cuda::Mirror& mirror, int variant) {
     EnergyEpilogue e = epilogue;
     const auto singles = mirror(epilogue.singles);
     e.singles = singles;
@@ -149,8 +114,8 @@ TEST_F(CudaTriples, EnergiesMatchTheStoredTensor) {
         const BlockExtents extents{pick(random, {1, 3, 8}), pick(random, {1, 2, 5}), pick(random, {1, 2, 4}), v, v, v};
         Case c = eighteen(extents, pick(random, {1, 6}), pick(random, {2, 9}), random);
         if (trial % 4 == 3) c.singles.clear();
-        Mirror mirror(c.storage);
-        for (const auto& e : c.energies) mirror.add(e.data(), e.size());
+        cuda::Mirror mirror(c.storage);
+        for (const auto& e : c.energies) mirror.add(e);
         for (TripleWeights weights : {TripleWeights::spin_orbital, TripleWeights::closed_shell}) {
             const EnergyEpilogue epilogue = c.epilogue(weights, 0.7);
             const double want = ref::fused_energy(c.extents, c.terms, epilogue);
@@ -166,8 +131,8 @@ TEST_F(CudaTriples, ClosedShellBlocksSumToTheFormula) {
     Random random(24);
     const Molecule m(5, 10, random);
     const double want = ref::closed_shell_triples(m.tensors());
-    Mirror mirror({});
-    for (const auto* v : {&m.t1, &m.t2, &m.ovov, &m.ovvv, &m.ooov, &m.eo, &m.ev}) mirror.add(v->data(), v->size());
+    cuda::Mirror mirror;
+    for (const auto* v : {&m.t1, &m.t2, &m.ovov, &m.ovvv, &m.ooov, &m.eo, &m.ev}) mirror.add(*v);
     double sum = 0;
     ClosedShellBlock block;
     const std::int64_t begin[] = {0, 2}, extent[] = {2, 3};
@@ -185,7 +150,7 @@ TEST_F(CudaTriples, ClosedShellBlocksSumToTheFormula) {
 TEST_F(CudaTriples, WrongInputIsAUserError) {
     Random random(25);
     const Case c = eighteen({3, 2, 2, 2, 3, 2}, 2, 3, random);
-    const Mirror mirror(c.storage);
+    const cuda::Mirror mirror(c.storage);
     auto terms = mirror(std::span<const FusedTerm>(c.terms));
     const cuda::DeviceBuffer memory(static_cast<std::size_t>(c.volume()) * sizeof(double));
     const FusedOutput out{static_cast<double*>(memory.data()), packed_strides(c.extents), false};
