@@ -2,6 +2,7 @@
 // The inspector: spec, shapes, source kinds and a described machine become one Plan. Pure and deterministic.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "shape/product_shape.hpp"
@@ -17,12 +18,17 @@ struct PlanRequest {
     ScalarKind scalar = ScalarKind::f64;
     ScreeningOptions screening;
     const Shape* accumulate = nullptr;  // shape of the C that is added to, where beta is not zero
-    std::int64_t memory = 0;            // bytes for tiles on the host; 0: no limit
-    std::int64_t other_bytes = 0;       // tiles held besides: reduced operands' originals, the old C
-    std::string algorithm = "auto";
+    /// Where stored operands are and the result shall be; where not given, the algorithm's own choice.
+    std::optional<Distribution> distribution_a, distribution_b, distribution_c;
+    std::int64_t host_memory = 0;    // bytes for tiles on a rank's host; 0: no limit
+    std::int64_t device_memory = 0;  // bytes on each device; 0: the machine's
+    std::int64_t other_bytes = 0;    // tiles a rank holds besides: reduced operands' originals, the old C
+    std::string algorithm = "auto";  // stationary_b, outer_product, split_k, replicate_b
+    std::string blocks = "auto";     // device blocks: worst_fit, patches
+    int grid_rows = 0, grid_cols = 0;  // 0: from the shapes
 };
 
-/// Throws BudgetError with the smallest budget that works where `memory` is too small.
+/// Throws BudgetError with the smallest budget that works where memory is too small.
 Plan build_plan(const PlanRequest& request, const MachineModel& machine);
 
 }  // namespace tessera

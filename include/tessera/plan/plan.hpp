@@ -1,100 +1,177 @@
 #pragma once
-// What will happen in a contraction: a plain value with ids only, built by the inspector, run by the executor.
+// What will happen in a contraction, on every rank and device: a plain value with ids only, built by the inspector,
+// printed, checked, simulated and run.
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "tessera/base/scalar.hpp"
+#include "tessera/index/distribution.hpp"
 #include "tessera/shape/shape.hpp"
 
 namespace tessera {
 
 enum class Operand : std::uint8_t { a, b, c };
-/// How an operand's tiles come to be.
-enum class SourceKind : std::uint8_t { stored, host_made };
+/// How an operand's tiles come to be: stored on the ranks of its distribution, or made where they are needed.
+enum class SourceKind : std::uint8_t { stored, host_made, device_made };
 
-/// Consecutive products of one result tile, ascending in k, on one share of the tile.
+/// A product of two tiles, by their slots in A and B; where each is in the memory of the one who multiplies: an arrival
+/// (Plan::arrivals), or -1 for the tile where the rank stores it.
+struct PlanProduct {
+    std::int32_t a = 0, b = 0;
+    std::int32_t at_a = -1, at_b = -1;
+    bool operator==(const PlanProduct&) const = default;
+};
+
+/// A tile of A or B comes into a memory: made, received, loaded or copied there by the step that lists it.
+struct PlanArrival {
+    Operand operand = Operand::b;
+    std::int32_t slot = 0;
+    std::int32_t from = -1;  // load, copy: the arrival it is taken from; -1: the stored tile
+    std::int64_t offset = 0, bytes = 0;  // in the arena of the step's memory
+    bool operator==(const PlanArrival&) const = default;
+};
+
+/// A running sum of one result tile in some memory. A result tile has one per segment of k, and one for each further
+/// memory that a sum passes through.
+struct PlanSum {
+    std::int32_t c = 0;  // slot of the result tile
+    std::int32_t rank = 0;
+    std::int16_t device = -1;  // -1: the rank's host memory
+    std::int64_t offset = -1;  // in that memory's arena; -1: the stored result tile itself
+    bool operator==(const PlanSum&) const = default;
+};
+
+/// One sum goes to another: copied (store, send), or added (merge).
+struct PlanMove {
+    std::int32_t from = 0, to = 0;
+    bool operator==(const PlanMove&) const = default;
+};
+
+/// Consecutive products of one sum, ascending in k, on one share of the tile.
 struct PlanChain {
-    std::int32_t c = 0;         // slot of the result tile
-    std::int32_t partial = -1;  // where the sum goes: a partial of the plan, or -1 for the tile itself
-    std::int64_t first_product = 0;
+    std::int32_t sum = 0;
     std::int32_t products = 0;
+    std::int64_t first_product = 0;
     std::uint16_t part = 0, parts = 1;  // which share of the tile's rows or columns
     bool starts = true;                 // the sum starts from zero here
-    bool finishes = true;               // alpha, beta and the norm are taken here
+    bool finishes = false;              // the tile is finished right here (its one sum is the stored tile)
     bool operator==(const PlanChain&) const = default;
 };
 
-/// A segment's running sum of one result tile, kept apart until the segments are joined.
-struct PlanPartial {
-    std::int32_t c = 0;
-    std::int64_t offset = 0;  // in the arena, bytes
-    bool operator==(const PlanPartial&) const = default;
-};
-
-/// A tile that is made during the run, and where in the arena it lives.
-struct PlanMadeTile {
-    Operand operand = Operand::b;
-    std::int32_t slot = 0;
-    std::int64_t offset = 0, bytes = 0;
-    bool operator==(const PlanMadeTile&) const = default;
-};
-
 enum class StepKind : std::uint8_t {
-    make,     // made_tiles [begin, end)
-    compute,  // chains [begin, end)
-    finish,   // result tiles [begin, end) of finish_tiles: join partials in the fixed tree, alpha, beta, norm
-    join,     // nothing: stands for all it depends on
+    make,          // arrivals [begin, end), by the generator
+    send,          // arrivals [begin, end) of the peer rank, from the stored tiles
+    receive,       // arrivals [begin, end), from the peer rank
+    load,          // arrivals [begin, end), host to device
+    copy,          // arrivals [begin, end), from the peer device of the same rank
+    evict,         // arrivals [begin, end) of a device are given up: their memory is used anew from here on
+    compute,       // chains [begin, end)
+    store,         // moves [begin, end), device to host
+    send_sums,     // moves [begin, end), to the peer rank
+    receive_sums,  // moves [begin, end), from the peer rank
+    merge,         // moves [begin, end), added within the rank's host memory
+    finish,        // finish_sums [begin, end): alpha, beta, norm of the stored result tile
+    join,          // nothing: stands for all it depends on
 };
+const char* name(StepKind kind);
 
-/// Steps are numbered in an order in which they may run; each waits for those it depends on.
+/// Steps are numbered in an order in which they may run; each waits for those it depends on, all of its own rank, and a
+/// receive for its send (the send with the same items).
 struct PlanStep {
     StepKind kind = StepKind::join;
-    std::int64_t begin = 0, end = 0;
-    std::int64_t first_dependency = 0;
+    std::int16_t device = -1;  // whose memory or arithmetic: a device of the rank, or -1 for its host
+    std::int32_t rank = 0;
+    std::int32_t peer = -1;  // the other rank, or the other device
     std::int32_t dependencies = 0;
+    std::int64_t first_dependency = 0;
+    std::int64_t begin = 0, end = 0;
     bool operator==(const PlanStep&) const = default;
+};
+
+/// Of one rank. Device figures are in DeviceCounts.
+struct RankCounts {
+    double flops = 0;
+    std::int64_t products = 0, made_tiles = 0, made_bytes = 0;
+    std::int64_t sent_bytes = 0, received_bytes = 0;
+    std::int64_t stored_a = 0, stored_b = 0, stored_c = 0;  // tiles the rank owns, for the whole run
+    std::int64_t arena_bytes = 0;                           // received, made and partial tiles
+    std::int64_t peak_bytes = 0;                            // all of these
+    bool operator==(const RankCounts&) const = default;
+};
+struct DeviceCounts {
+    double flops = 0;
+    std::int64_t loaded_bytes = 0, stored_bytes = 0, copied_bytes = 0, made_bytes = 0, made_tiles = 0;
+    std::int64_t loaded_a = 0, loaded_b = 0;  // of loaded + copied, by operand
+    std::int64_t blocks = 0, chunks = 0;
+    std::int64_t peak_bytes = 0;  // arena, within the budget
+    bool operator==(const DeviceCounts&) const = default;
 };
 
 struct PlanCounts {
     double flops = 0;
     std::int64_t products = 0, made_tiles = 0, made_bytes = 0;
-    std::int64_t bytes_a = 0, bytes_b = 0, bytes_c = 0;  // of tiles held for the whole run
-    std::int64_t arena_bytes = 0;                        // for tiles made on demand and partial sums
-    std::int64_t peak_host_bytes = 0;                    // all of the above
-    double left_out_bound = 0;                           // norm of what the filter will skip before any work
+    std::int64_t bytes_a = 0, bytes_b = 0, bytes_c = 0;  // of tiles held for the whole run, all ranks
+    std::int64_t sent_bytes = 0;                         // between ranks, all of them
+    std::int64_t loaded_bytes = 0, stored_bytes = 0, copied_bytes = 0;  // host to device, back, device to device
+    std::int64_t arena_bytes = 0;                                       // largest of any rank
+    std::int64_t peak_host_bytes = 0;                                   // largest of any rank
+    std::int64_t peak_device_bytes = 0;                                 // largest of any device
+    double left_out_bound = 0;  // norm of what the filter will skip before any work
     bool operator==(const PlanCounts&) const = default;
+};
+
+/// What was weighed before this plan was taken.
+struct PlanCandidate {
+    std::string algorithm, reason;
+    std::int64_t bytes_sent = 0;
+    double seconds_predicted = 0;
+    bool chosen = false, possible = true;
+    bool operator==(const PlanCandidate&) const = default;
 };
 
 struct Plan {
     std::string spec, algorithm, reason;
     ScalarKind scalar = ScalarKind::f64;
     Shape a, b, c;  // c: the result's tiles with upper bounds of their norms
+    Distribution distribution_a, distribution_b, distribution_c;
     SourceKind source_a = SourceKind::stored, source_b = SourceKind::stored;
-    int threads = 1;
-    int stages = 1;    // batches of made tiles
-    int buffers = 0;   // how many of those batches are held at once
-    int segments = 1;  // of the contracted range, joined by a fixed tree
+    int ranks = 1, devices_per_rank = 0;
+    int threads = 1;             // per rank
+    int grid_rows = 1, grid_cols = 1;
+    std::string blocks;          // which way device blocks were formed, where there are devices
+    int stages = 1, buffers = 0;  // batches of made tiles on the host and how many are held at once
+    int segments = 1;            // of the contracted range, joined by a fixed tree
     double filter = 0;
-    std::vector<TileProduct> products;  // by result tile, ascending in k
+    std::vector<PlanProduct> products;  // by result tile, ascending in k
     std::vector<PlanChain> chains;
-    std::vector<PlanPartial> partials;
-    std::vector<std::int32_t> finish_tiles;
-    std::vector<PlanMadeTile> made_tiles;
+    std::vector<PlanArrival> arrivals;
+    std::vector<PlanSum> sums;
+    std::vector<PlanMove> moves;
+    std::vector<std::int32_t> finish_sums;
     std::vector<PlanStep> steps;
     std::vector<std::int32_t> dependencies;
     std::vector<float> skipped;  // per result slot: norm bound of the products skipped; empty without a filter
+    std::vector<RankCounts> rank_counts;
+    std::vector<DeviceCounts> device_counts;  // rank * devices_per_rank + device
+    std::vector<PlanCandidate> candidates;
     PlanCounts counts;
 
     std::int64_t metadata_bytes() const;
     bool operator==(const Plan&) const = default;
 };
 
-/// Proves that every surviving product is done exactly once and in order, that made tiles are there when they are
-/// used and no two live ones overlap, that no step waits in a circle, and that bytes stay within the budget
-/// (<= 0: none). Throws InternalError naming the first thing that is not so.
-void validate(const Plan& plan, std::int64_t budget_bytes = 0);
+/// Budgets a plan is held to; <= 0: none.
+struct PlanBudget {
+    std::int64_t host_bytes = 0;    // per rank
+    std::int64_t device_bytes = 0;  // per device
+};
+
+/// Proves that every surviving product is done exactly once and in order, that tiles are there when they are used and
+/// no two live ones overlap, that sends meet receives, that no step waits in a circle, that a tile is made at most once
+/// per rank, and that bytes stay within the budgets. Throws InternalError naming the first thing that is not so.
+void validate(const Plan& plan, const PlanBudget& budget = {});
 
 /// The plan for a person: at most 100 columns.
 std::string explain(const Plan& plan);
