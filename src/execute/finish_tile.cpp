@@ -22,7 +22,7 @@ double finish_tile(const Plan& plan, std::int64_t slot, T* c, const TileSink<T>&
     return norm;
 }
 
-#define TESSERA_INSTANTIATE(T)                                                                         \
+#define TESSERA_INSTANTIATE(T) \
     template double finish_tile<T>(const Plan&, std::int64_t, T*, const TileSink<T>&, const ExecuteOptions<T>&);
 TESSERA_INSTANTIATE(float)
 TESSERA_INSTANTIATE(double)

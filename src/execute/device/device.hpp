@@ -1,6 +1,6 @@
 #pragma once
-// A device as the interpreter of a Plan sees it: one block of memory, a few streams, events, copies and two kernels. CUDA
-// devices are one (execute/cuda/), host threads that play a device for tests another (host_device.hpp).
+// A device as the interpreter of a Plan sees it: one block of memory, a few streams, events, copies and two kernels.
+// CUDA devices are one (execute/cuda/), host threads that play a device for tests another (host_device.hpp).
 
 #include <cstddef>
 #include <cstdint>

@@ -107,7 +107,7 @@ void unpack_tile(const DeviceTiles::Layout& layout, const std::byte* from, T* ti
     }
 }
 
-#define TESSERA_INSTANTIATE(T)                                                                                  \
+#define TESSERA_INSTANTIATE(T)                                                                                \
     template void pack_rows<T>(const DeviceTiles::Layout&, const T*, std::int64_t, std::int64_t, std::byte*); \
     template void unpack_tile<T>(const DeviceTiles::Layout&, const std::byte*, T*);
 TESSERA_INSTANTIATE(float)

@@ -16,8 +16,8 @@ class DeviceTiles {
     struct Layout {
         std::int64_t batch = 1, rows = 1, cols = 1, ld = 1;
         std::int64_t elements = 1;
-        std::int64_t bytes = 0;  // on the device
-        bool plain = true;       // the stored tile is [batch][rows][columns] too
+        std::int64_t bytes = 0;                     // on the device
+        bool plain = true;                          // the stored tile is [batch][rows][columns] too
         kernels::TransposePlan to_device, to_host;  // where it is not
         /// Rows of all points of the batch: what a plain tile is cut into.
         std::int64_t all_rows() const { return batch * rows; }

@@ -48,9 +48,9 @@ struct DeviceExecuteCounts {
 /// On CUDA devices; a device may be named more than once, each time with its own memory and streams. Throws
 /// BackendUnavailable or MachineError where a device or its memory is not there.
 template <Scalar T>
-DeviceExecuteCounts execute_devices(const Plan& plan, int rank, std::span<const int> device_ids,
-                                    const TileSource<T>& a, const TileSource<T>& b, const TileSink<T>& c,
-                                    const ExecuteOptions<T>& options, const DeviceOptions& device_options = {});
+DeviceExecuteCounts execute_devices(const Plan& plan, int rank, std::span<const int> device_ids, const TileSource<T>& a,
+                                    const TileSource<T>& b, const TileSink<T>& c, const ExecuteOptions<T>& options,
+                                    const DeviceOptions& device_options = {});
 
 /// On devices opened by the caller, each with the arena and reserve that the plan asks for.
 template <Scalar T>

@@ -38,8 +38,7 @@ void keep_latest(std::vector<StreamPoint>& points, const StreamPoint& p) {
 
 }  // namespace
 
-StepScheduler::StepScheduler(const Plan& plan, int rank, int devices,
-                             std::function<void(std::int32_t step)> host_ready)
+StepScheduler::StepScheduler(const Plan& plan, int rank, int devices, std::function<void(std::int32_t step)> host_ready)
     : plan_(plan),
       host_ready_(std::move(host_ready)),
       queue_(static_cast<std::size_t>(devices) * kLaneCount),
@@ -62,7 +61,7 @@ StepScheduler::StepScheduler(const Plan& plan, int rank, int devices,
         auto& state = states_[i];
         ensure(s.device < devices, "step {} is of device {} of {}", step_of_[i], s.device, devices);
         state.stream = stream_for(s);
-        state.role = state.stream >= 0                                           ? Role::stream
+        state.role = state.stream >= 0                                       ? Role::stream
                      : s.kind == StepKind::evict || s.kind == StepKind::join ? Role::transparent
                                                                              : Role::host;
         state.to_issue = state.to_finish = s.dependencies;

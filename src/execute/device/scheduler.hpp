@@ -1,6 +1,7 @@
 #pragma once
-// Which steps of a rank may go on: counts what each still waits for. A step of a device is issued to its stream as soon as
-// all it depends on is issued (the device waits for the rest by itself); a step of the host runs when all of it is done.
+// Which steps of a rank may go on: counts what each still waits for. A step of a device is issued to its stream as soon
+// as all it depends on is issued (the device waits for the rest by itself); a step of the host runs when all of it is
+// done.
 
 #include <condition_variable>
 #include <cstdint>
