@@ -55,6 +55,12 @@ struct GroupedTile {
     std::uint32_t unused = 0;
 };
 
+/// A thread block's share of a C tile: where it starts and how many pieces of 16 rows and 8 columns it has.
+struct GroupedItem {
+    std::int32_t tile = 0, row = 0, column = 0;
+    std::uint16_t row_pieces = 0, column_pieces = 0;
+};
+
 /// out = alpha * sum + beta * old, element by element. out may be sum or old. old is read where its address is not 0.
 struct FinishTile {
     DeviceAddress sum = 0, old = 0, out = 0;
@@ -71,6 +77,12 @@ struct HashTile {
     std::int32_t rows = 0, columns = 0, ld = 0;
     std::uint32_t unused = 0;
 };
+
+/// Some rows of a tile of the finishing or generating list: one thread block's work.
+struct RowsItem {
+    std::int32_t tile = 0, row = 0, rows = 0, unused = 0;
+};
+inline constexpr std::int64_t kFinishElements = 16384;  // per thread block, about
 
 // Grouped products ---------------------------------------------------------------------------------------------------
 
@@ -110,21 +122,17 @@ class GroupedList {
     void write_image(void* to) const;
 
   private:
-    struct Item {
-        std::int32_t tile, row, column;
-        std::uint16_t row_pieces, column_pieces;
-    };
     ScalarKind kind_;
     std::vector<GroupedTile> tiles_;
     std::vector<GroupedProduct> products_;
-    std::vector<Item> items_[GroupedLaunch::kShapes];
+    std::vector<GroupedItem> items_[GroupedLaunch::kShapes];
     GroupedLaunch launch_;
 };
 
-/// At most what one tile adds to an image, and what an empty image takes: for budgets that are settled before addresses
-/// are known.
+/// At most what one tile adds to an image; with kImageSlack per image, for budgets settled before addresses are known.
 std::int64_t grouped_bytes_bound(std::int64_t m, std::int64_t n, std::int64_t products);
-inline constexpr std::int64_t kGroupedHeaderBytes = 256;
+inline constexpr std::int64_t kGroupedHeaderBytes = 512;  // the queues' counters
+inline constexpr std::int64_t kImageSlack = 4096;         // header and alignment of any list's image
 
 /// Asynchronous. No two tiles of a list may overlap; one run of an image at a time (it holds the queue's counters).
 void run_grouped(const GroupedLaunch& launch, void* image, StreamHandle stream = nullptr,
@@ -152,6 +160,7 @@ class FinishList {
   private:
     ScalarKind kind_;
     std::vector<FinishTile> tiles_;
+    std::vector<RowsItem> items_;
     FinishLaunch launch_;
 };
 std::int64_t finish_bytes_bound(std::int64_t m, std::int64_t n);
@@ -180,6 +189,7 @@ class HashList {
   private:
     ScalarKind kind_;
     std::vector<HashTile> tiles_;
+    std::vector<RowsItem> items_;
     HashLaunch launch_;
 };
 std::int64_t hash_bytes_bound(std::int64_t rows, std::int64_t columns);
