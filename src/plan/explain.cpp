@@ -191,8 +191,9 @@ std::string explain_json(const Plan& plan) {
           {"sent", n.sent_bytes}}},
         {"peak_bytes",
          {{"host", n.peak_host_bytes}, {"device", n.peak_device_bytes}, {"ranks", rank_bytes}, {"devices", device_bytes}}},
-        {"balance",
-         {{"ranks", balance(plan.rank_counts, flops_of)}, {"devices", balance(plan.device_counts, flops_of_device)}}},
+        {"balance", plan.devices_per_rank > 0 ? balance(plan.device_counts, flops_of_device)
+                                              : balance(plan.rank_counts, flops_of)},
+        {"balance_of_ranks", balance(plan.rank_counts, flops_of)},
         {"loads", {{"a", loads(plan, Operand::a)}, {"b", loads(plan, Operand::b)}}},
         {"candidates", candidates},
         {"generated_tiles", n.made_tiles},

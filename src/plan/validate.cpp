@@ -81,10 +81,11 @@ class Validator {
     static bool is_transfer_in(StepKind k) {
         return k == StepKind::make || k == StepKind::receive || k == StepKind::load || k == StepKind::copy;
     }
-    /// Device arenas hold tiles as padded matrices.
-    std::int64_t host_bytes(Operand o, std::int32_t slot) const {
-        return align_up(shape(o).grid().tile_elements(shape(o).tile(slot)) * bytes_of(plan_.scalar));
+    /// Bytes of a tile, and of the place it takes in host memory. (Devices hold tiles as padded matrices.)
+    std::int64_t payload(Operand o, std::int32_t slot) const {
+        return shape(o).grid().tile_elements(shape(o).tile(slot)) * bytes_of(plan_.scalar);
     }
+    std::int64_t host_bytes(Operand o, std::int32_t slot) const { return align_up(payload(o, slot)); }
 
     void steps() {
         arrival_step_.assign(plan_.arrivals.size(), -1);
@@ -401,15 +402,6 @@ class Validator {
             users.insert(users.end(), sum_writers_[i].begin(), sum_writers_[i].end());
             lives[memory_of(s.rank, s.device)].push_back({s.offset, host_bytes(Operand::c, s.c), sum_births_[i], users});
         }
-        for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
-            const auto& s = plan_.steps[i];
-            if (s.kind != StepKind::compute || s.device < 0) continue;
-            std::int64_t items = s.end - s.begin;
-            for (auto c = s.begin; c < s.end; ++c) items += plan_.chains[c].products;
-            ensure(s.scratch >= 0, "step {} has no place for its descriptors", i);
-            const auto number = static_cast<std::int32_t>(i);
-            lives[memory_of(s)].push_back({s.scratch, items * kDescriptorBytes, {number}, {number}});
-        }
         for (int r = 0; r < plan_.ranks; ++r)
             for (int d = -1; d < plan_.devices_per_rank; ++d) {
                 const auto limit = d < 0 ? plan_.rank_counts[r].arena_bytes
@@ -454,10 +446,10 @@ class Validator {
             const auto device = static_cast<std::size_t>(s.rank * plan_.devices_per_rank + s.device);
             for (auto i = s.begin; i < s.end; ++i) switch (s.kind) {
                     case StepKind::send:
-                        sent[s.rank] += plan_.arrivals[i].bytes;
+                        sent[s.rank] += payload(plan_.arrivals[i].operand, plan_.arrivals[i].slot);
                         break;
                     case StepKind::send_sums:
-                        sent[s.rank] += host_bytes(Operand::c, plan_.sums[plan_.moves[i].from].c);
+                        sent[s.rank] += payload(Operand::c, plan_.sums[plan_.moves[i].from].c);
                         break;
                     case StepKind::load:
                         moved[device].loaded_bytes += plan_.arrivals[i].bytes;
