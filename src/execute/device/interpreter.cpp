@@ -73,6 +73,9 @@ void DeviceInterpreter<T>::find_fused_sums() {
                 written_[plan_.moves[m].to] = 1;
             }
         }
+        if (s.kind == StepKind::compute && s.device < 0)
+            for (auto i = s.begin; i < s.end; ++i)
+                written_[static_cast<std::size_t>(plan_.chains[static_cast<std::size_t>(i)].sum)] = 1;
         if (s.kind == StepKind::finish)
             for (auto f = s.begin; f < s.end; ++f) fused_[plan_.finish_sums[f]] = 1;
     }
@@ -271,6 +274,23 @@ void DeviceInterpreter<T>::host_ready(std::int32_t step) {
                                            {in_host_arena(t.offset), static_cast<std::size_t>(info.extents.product())});
                     ++host_made_tiles_;
                 });
+            break;
+        case StepKind::compute:
+            // Result tiles that no product reaches: the planner leaves them to the host.
+            for (auto i = s.begin; i < s.end; ++i) {
+                const auto& chain = plan_.chains[static_cast<std::size_t>(i)];
+                if (chain.products != 0) {
+                    scheduler_.fail(std::make_exception_ptr(InternalError(
+                        fmt::format("internal: step {} multiplies on the host of a rank with devices", step))));
+                    return;
+                }
+                tasks.emplace_back([this, &chain](Scratch&) {
+                    const auto& sum = plan_.sums[static_cast<std::size_t>(chain.sum)];
+                    T* tile = sum.offset < 0 ? result_tile(sum.c) : in_host_arena(sum.offset);
+                    std::fill_n(tile, tiles_c_[sum.c].elements, T(0));
+                    if (chain.finishes) finish(sum.c, tile);
+                });
+            }
             break;
         case StepKind::merge:
             for (auto i = s.begin; i < s.end; ++i)

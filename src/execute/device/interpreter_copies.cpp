@@ -176,11 +176,11 @@ void DeviceInterpreter<T>::store_lane(int d) {
             e.streams[static_cast<int>(Lane::store)]->mark([this, &e, piece, close, step](double) {
                 pool_->submit([this, &e, piece, close, step](Scratch& scratch) {
                     const double begin = device_options_.trace ? now_seconds() : 0;
-                    auto* at = e.out.at(piece.staged);
+                    auto* sum = e.out.at(piece.staged);
                     for (auto i = piece.begin; i < piece.end; ++i) {
                         const auto& move = plan_.moves[static_cast<std::size_t>(i)];
-                        deliver(move, at, scratch);
-                        at += tiles_c_[plan_.sums[static_cast<std::size_t>(move.from)].c].bytes;
+                        deliver(move, sum, scratch);
+                        sum += tiles_c_[plan_.sums[static_cast<std::size_t>(move.from)].c].bytes;
                     }
                     e.out.ring->give(piece.staged);
                     if (device_options_.trace) {
