@@ -53,7 +53,14 @@ bool Network::start_one(double now, Transfer& transfer) {
         in_seconds_[best->to] += seconds;
         const double in_start = std::max(now, in_free_[best->to]);
         in_free_[best->to] = in_start + seconds;
-        transfer = {m.send, m.receive, link, now, now + seconds, in_start, in_start + seconds + model.latency};
+        transfer = {m.send,
+                    m.receive,
+                    link,
+                    now,
+                    now + seconds,
+                    in_start,
+                    in_start + seconds,
+                    in_start + seconds + model.latency};
         return true;
     }
     return false;

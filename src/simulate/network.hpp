@@ -16,7 +16,8 @@ class Network {
     struct Transfer {
         std::int32_t send = -1, receive = -1;  // steps
         std::int32_t link = -1;                // of the sender: give it back when it is over
-        double out_start = 0, out_end = 0, in_start = 0, in_end = 0;
+        double out_start = 0, out_end = 0, in_start = 0;
+        double in_free = 0, in_end = 0;  // the receiving side may go on; the tiles are there
     };
 
     /// A message whose send and receive may both start.

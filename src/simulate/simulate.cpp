@@ -361,7 +361,7 @@ void Simulator::start_messages() {
         const double bytes = costs_.bytes(plan_.steps[t.send]);
         const int lane = network_.within_node(t.link) ? 1 : 0;
         span({from, LaneKind::send, lane}, t.send, t.out_start, t.out_end, bytes);
-        span({to, LaneKind::receive, lane}, t.receive, t.in_start, t.in_end, bytes);
+        span({to, LaneKind::receive, lane}, t.receive, t.in_start, t.in_free, bytes);
     }
 }
 
