@@ -39,6 +39,7 @@ std::vector<Field> fields_of(MachineModel& m) {
         real("copy_bytes_per_second", &m.copy_bytes_per_second),
         whole("devices_per_rank", &m.devices_per_rank, 0),
         bytes("device.memory", &m.device.memory),
+        bytes("device.reserved", &m.device.reserved),
         real("device.gemm.flops_per_second", &m.device.gemm.flops_per_second),
         real("device.gemm.half_size", &m.device.gemm.half_size),
         real("device.make_bytes_per_second", &m.device.make_bytes_per_second),
@@ -54,6 +55,7 @@ std::vector<Field> fields_of(MachineModel& m) {
         real("far_link_bytes_per_second", &m.far_link_bytes_per_second),
         real("network.bytes_per_second", &m.network.bytes_per_second),
         real("network.latency", &m.network.latency),
+        real("network_tile_seconds", &m.network_tile_seconds),
         real("node_link.bytes_per_second", &m.node_link.bytes_per_second),
         real("node_link.latency", &m.node_link.latency),
     };

@@ -242,7 +242,7 @@ void Simulator::ready(std::int32_t step) {
         if (!ready_[partner_[step]]) return;
         const bool send = is_send(s.kind);
         const auto from = send ? step : partner_[step], to = send ? partner_[step] : step;
-        network_.post(from, to, plan_.steps[from].rank, plan_.steps[to].rank, costs_.bytes(s));
+        network_.post(from, to, plan_.steps[from].rank, plan_.steps[to].rank, costs_.bytes(s), s.end - s.begin);
     }
 }
 
