@@ -6,6 +6,7 @@
 
 #include "base/check.hpp"
 #include "base/units.hpp"
+#include "machine/device_layout.hpp"
 
 namespace tessera {
 
@@ -26,8 +27,8 @@ class Cutter {
         : in_(in),
           sums_(sums),
           devices_(in.machine.devices_per_rank),
-          memory_((in.request.device_memory > 0 ? in.request.device_memory : in.machine.device.memory) -
-                  in.machine.device.reserved),
+          budget_(in.request.device_memory > 0 ? in.request.device_memory : in.machine.device.memory),
+          memory_(std::max<std::int64_t>(0, budget_ - device_reserve_bytes(budget_))),
           made_b_(!in.stored(Operand::b)) {
         const auto& c = in.bytes_on_device(Operand::c);
         for (auto i : sums_) total_c_ += c[in.sums[i].c];
@@ -153,12 +154,10 @@ class Cutter {
         const auto &a = in_.bytes_on_device(Operand::a), &b = in_.bytes_on_device(Operand::b);
         std::int64_t most = 0;
         if (b_held || !made_b_) {
-            std::vector<std::int64_t> uses(b_held ? a.size() : 0);
             for (auto i : sums_)
                 for (auto p = in_.sums[i].first; p < in_.sums[i].last; ++p) {
                     const auto ta = in_.tile_of(Operand::a, p), tb = in_.tile_of(Operand::b, p);
-                    const std::int64_t n = b_held ? ++uses[ta] : 1;
-                    most = std::max(most, a[ta] + (b_held ? 0 : b[tb]) + 2 * n * kDescriptorBytes);
+                    most = std::max(most, a[ta] + (b_held ? 0 : b[tb]));
                 }
             return align_up(most, kDeviceAlignment);
         }
@@ -166,7 +165,7 @@ class Cutter {
         std::vector<std::int64_t> unit(b.size());
         for (auto i : sums_)
             for (auto p = in_.sums[i].first; p < in_.sums[i].last; ++p)
-                unit[in_.tile_of(Operand::b, p)] += a[in_.tile_of(Operand::a, p)] + 2 * kDescriptorBytes;
+                unit[in_.tile_of(Operand::b, p)] += a[in_.tile_of(Operand::a, p)];
         for (std::size_t t = 0; t < unit.size(); ++t)
             if (unit[t] > 0) most = std::max(most, unit[t] + b[t]);
         return align_up(most, kDeviceAlignment);
@@ -177,7 +176,7 @@ class Cutter {
         unit_ = unit;
         const auto least = least_c + unit;
         if (least <= memory_) return;
-        const auto given = memory_ + in_.machine.device.reserved, wanted = least + in_.machine.device.reserved;
+        const auto given = budget_, wanted = device_budget_for(least);
         throw BudgetError(
             fmt::format("a device memory of {} ({} bytes) is too small for '{}': the smallest that works is {} ({} bytes)",
                         format_bytes(given), given, in_.request.spec->text(), format_bytes(wanted), wanted),
@@ -370,15 +369,14 @@ class Cutter {
         for (auto& block : d.blocks) {
             const auto entries = order_of(block, b_held);
             Chunk chunk;
-            std::int64_t filled = 0, descriptors = 0;
+            std::int64_t filled = 0;
             ++stamp;
             const auto close = [&] {
-                chunk.scratch = filled;
-                d.chunk_bytes = std::max(d.chunk_bytes, align_up(filled + descriptors, kDeviceAlignment));
+                d.chunk_bytes = std::max(d.chunk_bytes, filled);
                 for (const auto& ch : chunk.chains) chain_of[ch.sum] = -1;
                 if (!chunk.chains.empty()) block.chunks.push_back(std::move(chunk));
                 chunk = {};
-                filled = descriptors = 0;
+                filled = 0;
                 ++stamp;
             };
             for (std::size_t begin = 0; begin < entries.size();) {
@@ -387,7 +385,7 @@ class Cutter {
                        entries[end].minor == entries[begin].minor)
                     ++end;
                 // What the unit adds to the chunk, at most.
-                std::int64_t adds = 2 * kDescriptorBytes * static_cast<std::int64_t>(end - begin);
+                std::int64_t adds = 0;
                 std::int32_t counted_a = -1, counted_b = -1;
                 for (auto e = begin; e < end; ++e) {
                     const auto a = in_.tile_of(Operand::a, entries[e].product), b = in_.tile_of(Operand::b, entries[e].product);
@@ -396,7 +394,7 @@ class Cutter {
                     counted_a = a;
                     counted_b = b;
                 }
-                if (filled + descriptors + adds > cap && !chunk.chains.empty()) close();
+                if (filled + adds > cap && !chunk.chains.empty()) close();
                 for (auto e = begin; e < end; ++e) {
                     const auto a = in_.tile_of(Operand::a, entries[e].product), b = in_.tile_of(Operand::b, entries[e].product);
                     if (resident) {
@@ -421,10 +419,8 @@ class Cutter {
                     if (ch < 0) {
                         ch = static_cast<std::int32_t>(chunk.chains.size());
                         chunk.chains.push_back({entries[e].sum, 0});
-                        descriptors += kDescriptorBytes;
                     }
                     ++chunk.chains[ch].products;
-                    descriptors += kDescriptorBytes;
                 }
                 begin = end;
             }
@@ -478,7 +474,7 @@ class Cutter {
     const Inspection& in_;
     const std::vector<std::int32_t>& sums_;
     int devices_;
-    std::int64_t memory_;
+    std::int64_t budget_, memory_;
     bool made_b_;
     std::int64_t total_c_ = 0, least_c_ = 0, unit_ = 0;
 };

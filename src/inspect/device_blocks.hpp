@@ -22,7 +22,6 @@ struct ChunkChain {
 struct Chunk {
     std::vector<ChunkTile> tiles;
     std::vector<ChunkChain> chains;
-    std::int64_t scratch = 0;  // offset of the descriptors in the buffer
 };
 struct Block {
     std::vector<std::int32_t> sums;

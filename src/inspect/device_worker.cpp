@@ -359,7 +359,6 @@ void DeviceWorker::emit_arrivals(int d, std::size_t t) {
     const auto more = bring(d, go, buffer_at(lane, t), t, after);
     lane.range[t].second = static_cast<std::int64_t>(w_.plan.arrivals.size());
     steps.insert(steps.end(), more.begin(), more.end());
-    steps.push_back(after);  // the descriptors take the place of the old chunk too
     lane.arrived[t] = std::move(steps);
 }
 
@@ -425,7 +424,6 @@ void DeviceWorker::emit_compute(int d, std::size_t t) {
     }
     const auto step = w_.add_step(StepKind::compute, rank_, d, -1, begin, static_cast<std::int64_t>(plan.chains.size()),
                                   std::move(waits));
-    plan.steps[step].scratch = buffer_at(lane, t) + part.scratch;
     lane.computed[t] = step;
     if (complete.empty()) return;
     const auto first = static_cast<std::int64_t>(plan.moves.size());

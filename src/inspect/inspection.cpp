@@ -5,6 +5,7 @@
 
 #include "base/check.hpp"
 #include "base/units.hpp"
+#include "machine/device_layout.hpp"
 
 namespace tessera {
 
@@ -76,8 +77,7 @@ std::vector<std::int64_t> device_bytes(const Shape& shape, const ContractionSpec
         std::int64_t rows = 1, cols = 1;
         for (int d = 0; d < extents.size(); ++d)
             (spec.role(labels[static_cast<std::size_t>(d)]) == columns ? cols : rows) *= extents[d];
-        const std::int64_t row_bytes = (cols * element + 15) / 16 * 16;
-        out[s] = (rows * row_bytes + kDeviceAlignment - 1) / kDeviceAlignment * kDeviceAlignment;
+        out[s] = device_tile_bytes(1, rows, cols, element);
     }
     return out;
 }

@@ -17,11 +17,6 @@ struct SegmentSum {
     double flops = 0;
 };
 
-/// A tile as a matrix in device memory: [batch][rows][columns padded to 16 bytes].
-struct MatrixExtents {
-    std::int64_t batch = 1, rows = 1, cols = 1;
-};
-
 struct Inspection {
     Inspection(const PlanRequest& request, const MachineModel& machine);
 
@@ -43,6 +38,10 @@ struct Inspection {
     bool stored(Operand o) const { return source(o) == SourceKind::stored; }
     const std::vector<std::int64_t>& bytes(Operand o) const { return host_bytes[static_cast<int>(o)]; }
     const std::vector<std::int64_t>& bytes_on_device(Operand o) const { return device_bytes[static_cast<int>(o)]; }
+    /// What a tile is when it travels: its elements, without the padding between tiles.
+    std::int64_t payload(Operand o, std::int32_t slot) const {
+        return shape(o).grid().tile_elements(shape(o).tile(slot)) * bytes_of(request.scalar);
+    }
     std::int32_t tile_of(Operand o, std::int64_t p) const {
         return o == Operand::a ? product.products[p].a : product.products[p].b;
     }

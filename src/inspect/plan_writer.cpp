@@ -178,13 +178,13 @@ void PlanWriter::emit_messages() {
             if (j >= messages_[r].size()) continue;
             more = true;
             const auto& m = messages_[r][j];
-            const auto sent = add_step(StepKind::send, m.from, -1, r, m.begin, m.end, {});
-            (void)sent;
+            add_step(StepKind::send, m.from, -1, r, m.begin, m.end, {});
             const auto step = add_step(StepKind::receive, r, -1, m.from, m.begin, m.end, {});
             for (auto i = m.begin; i < m.end; ++i) {
                 step_of_arrival[i] = step;
-                plan.rank_counts[m.from].sent_bytes += plan.arrivals[i].bytes;
-                plan.rank_counts[r].received_bytes += plan.arrivals[i].bytes;
+                const auto bytes = in.payload(plan.arrivals[i].operand, plan.arrivals[i].slot);
+                plan.rank_counts[m.from].sent_bytes += bytes;
+                plan.rank_counts[r].received_bytes += bytes;
             }
         }
     }
@@ -245,7 +245,7 @@ void PlanWriter::emit_closing() {
         const std::pair pair{plan.sums[m.from].rank, plan.sums[m.to].rank};
         auto& o = open[pair];
         o.moves.push_back(m);
-        if ((o.bytes += in.bytes(Operand::c)[plan.sums[m.from].c]) >= kMessageBytes) close(pair, o);
+        if ((o.bytes += in.payload(Operand::c, plan.sums[m.from].c)) >= kMessageBytes) close(pair, o);
     }
     for (auto& [pair, o] : open)
         if (!o.moves.empty()) close(pair, o);

@@ -25,7 +25,6 @@ struct DeviceModel {
     GemmModel gemm;
     double make_bytes_per_second = 0;  // tiles by device code
     double launch_seconds = 0;         // of one compute step
-    std::int64_t reserved = 0;         // bytes of the memory that the executor needs for itself
     bool operator==(const DeviceModel&) const = default;
 };
 

@@ -87,14 +87,8 @@ struct PlanStep {
     std::int32_t dependencies = 0;
     std::int64_t first_dependency = 0;
     std::int64_t begin = 0, end = 0;
-    std::int64_t scratch = -1;  // compute on a device: where in its arena the descriptors go (kDescriptorBytes each)
     bool operator==(const PlanStep&) const = default;
 };
-
-/// Device memory set aside for each chain and each product of a compute step.
-inline constexpr std::int64_t kDescriptorBytes = 64;
-/// Tiles in device memory start at multiples of this.
-inline constexpr std::int64_t kDeviceAlignment = 256;
 
 /// Of one rank. Device figures are in DeviceCounts.
 struct RankCounts {

@@ -2,6 +2,7 @@
 // Runs a Plan on the threads of one process.
 
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "storage/buffer.hpp"
@@ -16,6 +17,8 @@ template <Scalar T>
 struct TileSource {
     std::function<const T*(std::int64_t slot)> stored;
     TileGenerator<T> make;
+    HashRule hash = {};   // device_made: the rule of the tiles
+    bool pinned = false;  // stored tiles lie in memory that devices copy from directly
 };
 
 /// Where the result goes, and what it is added to.
@@ -24,6 +27,9 @@ struct TileSink {
     std::function<T*(std::int64_t slot)> tile;            // room for the tile, uninitialised
     std::function<const T*(std::int64_t slot)> old_tile;  // of the C that beta scales; null where it has none
     std::function<void(std::int64_t slot, double norm)> finished;
+    /// Instead of `tile` and `finished`: each finished tile is handed over whole, once, and its memory used again
+    /// afterwards. Called from several threads at once.
+    std::function<void(std::int64_t slot, std::span<const T> tile, double norm)> consume = {};
 };
 
 template <Scalar T>
