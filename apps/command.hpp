@@ -60,6 +60,8 @@ Action add_info(CLI::App& app);
 Action add_run(CLI::App& app);
 Action add_contract(CLI::App& app);
 Action add_show(CLI::App& app);
+Action add_plan(CLI::App& app);
+Action add_simulate(CLI::App& app);
 Action add_bench(CLI::App& app);
 
 }  // namespace tessera::app
