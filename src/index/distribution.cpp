@@ -8,7 +8,8 @@ namespace tessera {
 
 namespace {
 
-/// Which of n ranks has tile t of `tiles`, in contiguous blocks: the first tiles % n ranks have one more than the others.
+/// Which of n ranks has tile t of `tiles`, in contiguous blocks: the first tiles % n ranks have one more than the
+/// others.
 std::int64_t block_owner(std::int64_t t, std::int64_t tiles, std::int64_t n) {
     const std::int64_t each = tiles / n, longer = tiles % n;
     const std::int64_t in_longer = longer * (each + 1);
@@ -50,7 +51,8 @@ Distribution Distribution::even(const TileGrid& grid, int ranks) {
         for (std::int32_t p = 1; static_cast<std::int64_t>(p) * p <= ranks; ++p) {
             if (ranks % p != 0) continue;
             const std::int64_t q = ranks / p;
-            const std::int64_t busy = std::min<std::int64_t>(p, tiles[second]) * std::min<std::int64_t>(q, tiles[first]);
+            const std::int64_t busy =
+                std::min<std::int64_t>(p, tiles[second]) * std::min<std::int64_t>(q, tiles[first]);
             if (busy >= most) most = busy, short_side = p, long_side = ranks / p;
         }
         axes[static_cast<std::size_t>(second)].ranks = short_side;
@@ -70,8 +72,9 @@ int Distribution::owner(const TileGrid& grid, TileOrdinal tile) const {
         rest -= at * stride;
         const Axis& axis = axes_[static_cast<std::size_t>(d)];
         if (axis.ranks == 1) continue;
-        owner = owner * axis.ranks +
-                (axis.deal == Deal::cyclic ? at % axis.ranks : block_owner(at, grid.tiling(d).tile_count(), axis.ranks));
+        owner =
+            owner * axis.ranks +
+            (axis.deal == Deal::cyclic ? at % axis.ranks : block_owner(at, grid.tiling(d).tile_count(), axis.ranks));
     }
     return static_cast<int>(owner);
 }

@@ -31,7 +31,7 @@ std::unique_ptr<Worker> device_worker(PlanWriter& writer, int rank, std::vector<
 
 class PlanWriter {
   public:
-    PlanWriter(const Inspection& in, const Assignment& how) : in(in), how(how) {}
+    PlanWriter(const Inspection& inspection, const Assignment& assignment) : in(inspection), how(assignment) {}
     Plan write();
 
     std::int32_t add_step(StepKind kind, int rank, int device, int peer, std::int64_t begin, std::int64_t end,

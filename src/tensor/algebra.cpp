@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
+#include <optional>
 
 #include "base/check.hpp"
 #include "base/hash.hpp"
@@ -21,6 +23,27 @@ void require_same_grid(const char* operation, const Tensor<T>& x, const Tensor<T
                 operation, d, to_string(x.grid().tiling(d)), to_string(y.grid().tiling(d)));
 }
 
+/// A tensor as another one is dealt: itself, or a copy on its way there.
+template <Scalar T>
+class DealtLike {
+  public:
+    DealtLike(const char* operation, const Tensor<T>& x, const Tensor<T>& like) : x_(&x) {
+        const bool alone = x.communicator().size() == 1 && like.communicator().size() == 1;
+        require(alone || &x.communicator() == &like.communicator(),
+                "{}: tensors on different communicators, of {} and {} ranks", operation, x.communicator().size(),
+                like.communicator().size());
+        if (!alone && !(x.distribution() == like.distribution())) {
+            moved_ = redistribute(x, like.distribution());
+            x_ = &*moved_;
+        }
+    }
+    const Tensor<T>& operator*() const { return *x_; }
+
+  private:
+    const Tensor<T>* x_;
+    std::optional<Tensor<T>> moved_;
+};
+
 /// Tiles that are in either shape, norms zero.
 Shape united(const Shape& x, const Shape& y) {
     std::vector<std::int64_t> ordinals;
@@ -34,13 +57,20 @@ Shape united(const Shape& x, const Shape& y) {
 }  // namespace
 
 template <Scalar T>
-bool operator==(const Tensor<T>& a, const Tensor<T>& b) {
-    if (!(a.grid() == b.grid()) || !std::ranges::equal(a.shape().ordinals(), b.shape().ordinals())) return false;
-    for (std::int64_t s = 0; s < a.tile_count(); ++s) {
+bool operator==(const Tensor<T>& a, const Tensor<T>& given) {
+    if (!(a.grid() == given.grid()) || !std::ranges::equal(a.shape().ordinals(), given.shape().ordinals()))
+        return false;
+    const DealtLike<T> dealt("==", given, a);
+    const Tensor<T>& b = *dealt;
+    const auto same_bits = [&](std::int64_t s) {
         const auto x = a.tile(s), y = b.tile(s);
-        if (std::memcmp(x.data(), y.data(), x.size_bytes()) != 0) return false;
-    }
-    return true;
+        return std::memcmp(x.data(), y.data(), x.size_bytes()) == 0;
+    };
+    std::int64_t i = 0;
+    while (i < a.impl().local_count() && same_bits(a.impl().local_slot(i))) ++i;
+    std::int64_t unequal = i < a.impl().local_count() ? 1 : 0;
+    a.communicator().sum(std::span(&unequal, 1));
+    return unequal == 0;
 }
 
 template <Scalar T>
@@ -51,25 +81,33 @@ void scale(Tensor<T>& x, T factor) {
 }
 
 template <Scalar T>
-Tensor<T> add(T alpha, const Tensor<T>& x, T beta, const Tensor<T>& y) {
-    require_same_grid("add", x, y);
-    return Tensor<T>::generate(united(x.shape(), y.shape()), [&](const TileInfo& info, std::span<T> out) {
-        const auto xs = x.shape().find(info.tile), ys = y.shape().find(info.tile);
-        const T *a = xs ? x.impl().tile(*xs) : nullptr, *b = ys ? y.impl().tile(*ys) : nullptr;
-        for (std::size_t i = 0; i < out.size(); ++i) {
-            if (a && b)
-                out[i] = alpha * a[i] + beta * b[i];
-            else
-                out[i] = a ? alpha * a[i] : beta * b[i];
-        }
-    });
+Tensor<T> add(T alpha, const Tensor<T>& x, T beta, const Tensor<T>& given) {
+    require_same_grid("add", x, given);
+    const DealtLike<T> dealt("add", given, x);
+    const Tensor<T>& y = *dealt;
+    return Tensor<T>::generate(
+        united(x.shape(), y.shape()),
+        [&](const TileInfo& info, std::span<T> out) {
+            const auto xs = x.shape().find(info.tile), ys = y.shape().find(info.tile);
+            const T *a = xs ? x.impl().tile(*xs) : nullptr, *b = ys ? y.impl().tile(*ys) : nullptr;
+            for (std::size_t i = 0; i < out.size(); ++i) {
+                if (a && b)
+                    out[i] = alpha * a[i] + beta * b[i];
+                else
+                    out[i] = a ? alpha * a[i] : beta * b[i];
+            }
+        },
+        0, x.placement());
 }
 
 template <Scalar T>
-void axpy(T alpha, const Tensor<T>& x, Tensor<T>& y) {
-    require_same_grid("axpy", x, y);
+void axpy(T alpha, const Tensor<T>& given, Tensor<T>& y) {
+    require_same_grid("axpy", given, y);
+    const DealtLike<T> dealt("axpy", given, y);
+    const Tensor<T>& x = *dealt;
     if (!std::ranges::includes(y.shape().ordinals(), x.shape().ordinals())) {
-        y = add(alpha, x, T(1), y);
+        auto sum = add(alpha, x, T(1), y);
+        y = std::move(sum);
         return;
     }
     y.update_tiles([&](const TileInfo& info, std::span<T> out) {
@@ -81,13 +119,25 @@ void axpy(T alpha, const Tensor<T>& x, Tensor<T>& y) {
 }
 
 template <Scalar T>
-T dot(const Tensor<T>& x, const Tensor<T>& y) {
-    require_same_grid("dot", x, y);
+T dot(const Tensor<T>& x, const Tensor<T>& given) {
+    require_same_grid("dot", x, given);
+    const DealtLike<T> dealt("dot", given, x);
+    const Tensor<T>& y = *dealt;
     std::vector<T> partial(static_cast<std::size_t>(x.tile_count()));
-    parallel_for(x.tile_count(), 0, 16, [&](std::int64_t s) {
+    parallel_for(x.impl().local_count(), 0, 16, [&](std::int64_t i) {
+        const std::int64_t s = x.impl().local_slot(i);
         if (const auto other = y.shape().find(x.shape().tile(s)))
             partial[s] = tile_dot(x.impl().tile(s), y.impl().tile(*other), x.impl().elements(s));
     });
+    // The owners' values, exact as doubles, then one sum in canonical order on every rank.
+    if (!x.impl().one_rank()) {
+        constexpr std::size_t parts = is_complex<T> ? 2 : 1;
+        std::vector<double> values(partial.size() * parts);
+        auto* reals = reinterpret_cast<RealOf<T>*>(partial.data());
+        std::copy_n(reals, values.size(), values.begin());
+        x.impl().collect(values);
+        for (std::size_t i = 0; i < values.size(); ++i) reals[i] = static_cast<RealOf<T>>(values[i]);
+    }
     T sum{};
     for (const T& p : partial) sum += p;
     return sum;
@@ -100,10 +150,14 @@ double norm(const Tensor<T>& x) {
 
 template <Scalar T>
 double max_abs(const Tensor<T>& x) {
-    std::vector<double> partial(static_cast<std::size_t>(x.tile_count()));
-    parallel_for(x.tile_count(), 0, 16,
-                 [&](std::int64_t s) { partial[s] = tile_max_abs(x.impl().tile(s), x.impl().elements(s)); });
-    return partial.empty() ? 0.0 : *std::max_element(partial.begin(), partial.end());
+    std::vector<double> partial(static_cast<std::size_t>(x.impl().local_count()));
+    parallel_for(x.impl().local_count(), 0, 16, [&](std::int64_t i) {
+        const std::int64_t s = x.impl().local_slot(i);
+        partial[i] = tile_max_abs(x.impl().tile(s), x.impl().elements(s));
+    });
+    double top = partial.empty() ? 0.0 : *std::max_element(partial.begin(), partial.end());
+    x.communicator().max(std::span(&top, 1));
+    return top;
 }
 
 template <Scalar T>
@@ -112,41 +166,49 @@ Tensor<T> filter(const Tensor<T>& x, double threshold) {
     std::vector<ShapeEntry> kept;
     for (std::int64_t s = 0; s < x.tile_count(); ++s)
         if (x.shape().norm_of(s) >= threshold) kept.push_back({x.shape().tile(s), x.shape().norm_of(s)});
-    return Tensor<T>::generate(Shape(x.grid(), std::move(kept)), [&](const TileInfo& info, std::span<T> out) {
-        std::ranges::copy(x.tile(*x.shape().find(info.tile)), out.begin());
-    });
+    return Tensor<T>::generate(
+        Shape(x.grid(), std::move(kept)),
+        [&](const TileInfo& info, std::span<T> out) {
+            std::ranges::copy(x.tile(*x.shape().find(info.tile)), out.begin());
+        },
+        0, x.placement());
 }
 
 template <Scalar To, Scalar From>
 Tensor<To> convert(const Tensor<From>& x) {
-    return Tensor<To>::generate(x.shape(), [&](const TileInfo& info, std::span<To> out) {
-        const auto in = x.tile(*x.shape().find(info.tile));
-        for (std::size_t i = 0; i < out.size(); ++i) {
-            if constexpr (is_complex<From> && is_complex<To>) {
-                out[i] = To(static_cast<RealOf<To>>(in[i].real()), static_cast<RealOf<To>>(in[i].imag()));
-            } else if constexpr (is_complex<From>) {
-                require(in[i].imag() == 0, "convert: tile {} has an imaginary part of {}; {} has none",
-                        to_string(info.coordinates), in[i].imag(), name(ScalarTraits<To>::kind));
-                out[i] = static_cast<To>(in[i].real());
-            } else {
-                out[i] = To(static_cast<RealOf<To>>(in[i]));
+    return Tensor<To>::generate(
+        x.shape(),
+        [&](const TileInfo& info, std::span<To> out) {
+            const auto in = x.tile(*x.shape().find(info.tile));
+            for (std::size_t i = 0; i < out.size(); ++i) {
+                if constexpr (is_complex<From> && is_complex<To>) {
+                    out[i] = To(static_cast<RealOf<To>>(in[i].real()), static_cast<RealOf<To>>(in[i].imag()));
+                } else if constexpr (is_complex<From>) {
+                    require(in[i].imag() == 0, "convert: tile {} has an imaginary part of {}; {} has none",
+                            to_string(info.coordinates), in[i].imag(), name(ScalarTraits<To>::kind));
+                    out[i] = static_cast<To>(in[i].real());
+                } else {
+                    out[i] = To(static_cast<RealOf<To>>(in[i]));
+                }
             }
-        }
-    });
+        },
+        0, x.placement());
 }
 
 template <Scalar T>
 std::uint64_t checksum(const Tensor<T>& x) {
-    std::vector<std::uint64_t> partial(static_cast<std::size_t>(x.tile_count()));
-    parallel_for(x.tile_count(), 0, 16, [&](std::int64_t s) {
+    std::vector<std::int64_t> partial(static_cast<std::size_t>(x.tile_count()));
+    parallel_for(x.impl().local_count(), 0, 16, [&](std::int64_t i) {
+        const std::int64_t s = x.impl().local_slot(i);
         const auto t = x.tile(s);
-        partial[s] = hash_bytes(static_cast<std::uint64_t>(x.shape().tile(s).value), t.data(),
-                                static_cast<std::int64_t>(t.size_bytes()));
+        partial[s] = std::bit_cast<std::int64_t>(hash_bytes(static_cast<std::uint64_t>(x.shape().tile(s).value),
+                                                            t.data(), static_cast<std::int64_t>(t.size_bytes())));
     });
+    if (!x.impl().one_rank()) x.communicator().sum(partial);
     std::uint64_t h = combine(static_cast<std::uint64_t>(ScalarTraits<T>::kind), static_cast<std::uint64_t>(x.rank()));
     for (const auto& t : x.grid().tilings())
         h = hash_bytes(h, t.offsets().data(), static_cast<std::int64_t>(t.offsets().size_bytes()));
-    return hash_bytes(h, partial.data(), static_cast<std::int64_t>(partial.size() * sizeof(std::uint64_t)));
+    return hash_bytes(h, partial.data(), static_cast<std::int64_t>(partial.size() * sizeof(std::int64_t)));
 }
 
 #define TESSERA_INSTANTIATE(T)                                                           \

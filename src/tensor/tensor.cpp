@@ -9,85 +9,94 @@
 #include "base/hash_fill.hpp"
 #include "base/parallel.hpp"
 #include "kernels/tile_math.hpp"
+#include "tensor/dense_tiles.hpp"
+#include "tensor/exchange.hpp"
 #include "tensor/tensor_impl.hpp"
 
 namespace tessera {
 
 namespace {
 
-/// Offsets of the tiles in elements, each tile on a cache line of its own, and the end.
-std::vector<std::int64_t> tile_offsets(const Shape& shape, std::int64_t element_bytes) {
-    const std::int64_t unit = kTileAlignment / element_bytes;
-    std::vector<std::int64_t> offsets;
-    offsets.reserve(static_cast<std::size_t>(shape.tile_count()) + 1);
-    std::int64_t at = 0;
-    for (std::int64_t s = 0; s < shape.tile_count(); ++s) {
-        offsets.push_back(at);
-        at = checked_add(at, align_up(shape.grid().tile_elements(shape.tile(s)), unit), "tensor: elements");
-    }
-    offsets.push_back(at);
-    return offsets;
-}
-
-/// Copies between a tile (row-major, contiguous) and its place in a dense row-major array.
-template <class Visit>
-void for_each_row(const TileInfo& info, const IndexVector& dense_extents, Visit&& visit) {
-    const int rank = dense_extents.size();
-    const auto strides = row_major_strides(dense_extents);
-    const std::int64_t run = rank == 0 ? 1 : info.extents[rank - 1];
-    std::int64_t at = 0;
-    for (int d = 0; d < rank; ++d) at += info.begin[d] * strides[d];
-    IndexVector position = IndexVector::filled(rank, 0);
-    for (std::int64_t in_tile = 0;;) {
-        visit(at, in_tile, run);
-        in_tile += run;
-        int d = rank - 2;
-        for (; d >= 0; --d) {
-            at += strides[d];
-            if (++position[d] < info.extents[d]) break;
-            at -= strides[d] * info.extents[d];
-            position[d] = 0;
-        }
-        if (d < 0) return;
-    }
+/// Elements from one tile to the next: each has cache lines of its own.
+std::int64_t padded(const Shape& shape, std::int64_t slot, std::int64_t element_bytes) {
+    return align_up(shape.grid().tile_elements(shape.tile(slot)), kTileAlignment / element_bytes);
 }
 
 }  // namespace
 
 std::int64_t tile_storage_bytes(const Shape& shape, std::int64_t element_bytes) {
-    const std::int64_t unit = kTileAlignment / element_bytes;
+    return tile_storage_bytes(shape, element_bytes, Distribution(), 0);
+}
+
+std::int64_t tile_storage_bytes(const Shape& shape, std::int64_t element_bytes, const Distribution& distribution,
+                                int rank) {
     std::int64_t at = 0;
     for (std::int64_t s = 0; s < shape.tile_count(); ++s)
-        at = checked_add(at, align_up(shape.grid().tile_elements(shape.tile(s)), unit), "tensor: elements");
+        if (distribution.ranks() == 1 || distribution.owner(shape.grid(), shape.tile(s)) == rank)
+            at = checked_add(at, padded(shape, s, element_bytes), "tensor: elements");
     return checked_multiply(at, element_bytes, "tensor: bytes");
 }
 
 template <Scalar T>
 Tensor<T>::Impl::Impl(Shape s, MemoryBudget* budget, const std::string& what)
-    : shape(std::move(s)),
-      offsets(tile_offsets(shape, sizeof(T))),
-      buffer(checked_multiply(offsets.back(), sizeof(T), "tensor: bytes"), budget, what) {}
+    : Impl(std::move(s), Placement(), budget, what) {}
+
+template <Scalar T>
+Tensor<T>::Impl::Impl(Shape s, Placement where, MemoryBudget* budget, const std::string& what)
+    : shape(std::move(s)), placement(std::move(where)) {
+    const auto& d = placement.distribution;
+    require(d.ranks() == placement.communicator->size(), "tensor: dealt to {}, but its communicator has {}",
+            to_string(d), placement.communicator->size());
+    require(d.axes().empty() || static_cast<int>(d.axes().size()) == shape.grid().rank(),
+            "tensor: {} indices dealt to {}", shape.grid().rank(), to_string(d));
+    const bool alone = one_rank();
+    const int me = placement.communicator->rank();
+    offsets.reserve(static_cast<std::size_t>(shape.tile_count()) + 1);
+    std::int64_t at = 0;
+    for (std::int64_t slot = 0; slot < shape.tile_count(); ++slot) {
+        if (!alone && d.owner(shape.grid(), shape.tile(slot)) != me) {
+            offsets.push_back(-1);
+            continue;
+        }
+        if (!alone) local.push_back(slot);
+        offsets.push_back(at);
+        at = checked_add(at, padded(shape, slot, sizeof(T)), "tensor: elements");
+    }
+    offsets.push_back(at);
+    buffer = Buffer(checked_multiply(at, sizeof(T), "tensor: bytes"), budget, what);
+}
 
 template <Scalar T>
 void Tensor<T>::Impl::set_norms(std::vector<double> norms) {
+    collect(norms);
     shape = Shape::from_sorted(shape.grid(), {shape.ordinals().begin(), shape.ordinals().end()}, std::move(norms));
+}
+
+template <Scalar T>
+void Tensor<T>::Impl::clear_padding() {
+    for (std::int64_t i = 0; i < local_count(); ++i) {
+        const std::int64_t s = local_slot(i);
+        std::fill(tile(s) + elements(s), tile(s) + padded(shape, s, sizeof(T)), T{});
+    }
 }
 
 template <Scalar T>
 Tensor<T>::Tensor() : Tensor(Shape()) {}
 
 template <Scalar T>
-Tensor<T>::Tensor(Shape shape) : impl_(std::make_unique<Impl>(std::move(shape))) {
+Tensor<T>::Tensor(Shape shape, Placement where) : impl_(std::make_unique<Impl>(std::move(shape), std::move(where))) {
     if (impl_->buffer.bytes())
         std::memset(static_cast<void*>(impl_->buffer.data()), 0, static_cast<std::size_t>(impl_->buffer.bytes()));
-    impl_->set_norms(std::vector<double>(static_cast<std::size_t>(tile_count()), 0.0));
+    const auto& s = impl_->shape;
+    impl_->shape = Shape::from_sorted(s.grid(), {s.ordinals().begin(), s.ordinals().end()},
+                                      std::vector<double>(static_cast<std::size_t>(s.tile_count()), 0.0));
 }
 
 template <Scalar T>
 Tensor<T>::Tensor(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 template <Scalar T>
-Tensor<T>::Tensor(const Tensor& other) : impl_(std::make_unique<Impl>(other.shape())) {
+Tensor<T>::Tensor(const Tensor& other) : impl_(std::make_unique<Impl>(other.shape(), other.placement())) {
     if (impl_->buffer.bytes())
         std::memcpy(static_cast<void*>(impl_->buffer.data()), other.impl_->buffer.data(),
                     static_cast<std::size_t>(impl_->buffer.bytes()));
@@ -112,8 +121,25 @@ const Shape& Tensor<T>::shape() const {
 }
 
 template <Scalar T>
-std::span<const T> Tensor<T>::tile(std::int64_t slot) const {
+const Placement& Tensor<T>::placement() const {
+    return impl_->placement;
+}
+
+template <Scalar T>
+bool Tensor<T>::is_local(std::int64_t slot) const {
     require(slot >= 0 && slot < tile_count(), "tensor: slot {} is outside 0..{}", slot, tile_count() - 1);
+    return impl_->is_local(slot);
+}
+
+template <Scalar T>
+int Tensor<T>::owner(std::int64_t slot) const {
+    require(slot >= 0 && slot < tile_count(), "tensor: slot {} is outside 0..{}", slot, tile_count() - 1);
+    return impl_->owner(slot);
+}
+
+template <Scalar T>
+std::span<const T> Tensor<T>::tile(std::int64_t slot) const {
+    if (!is_local(slot)) return {};
     return {impl_->tile(slot), static_cast<std::size_t>(impl_->elements(slot))};
 }
 
@@ -125,70 +151,95 @@ std::span<const T> Tensor<T>::tile(const IndexVector& coordinates) const {
 
 template <Scalar T>
 void Tensor<T>::for_each_tile(const std::function<void(const TileInfo&, std::span<const T>)>& visit) const {
-    for (std::int64_t s = 0; s < tile_count(); ++s) visit(tile_info(grid(), shape().tile(s)), tile(s));
+    for (std::int64_t i = 0; i < impl_->local_count(); ++i) {
+        const std::int64_t s = impl_->local_slot(i);
+        visit(tile_info(grid(), shape().tile(s)), tile(s));
+    }
 }
 
 template <Scalar T>
 void Tensor<T>::update_tiles(const std::function<void(const TileInfo&, std::span<T>)>& change, int threads) {
     std::vector<double> norms(static_cast<std::size_t>(tile_count()));
-    parallel_for(tile_count(), threads, 1, [&](std::int64_t s) {
+    parallel_for(impl_->local_count(), threads, 1, [&](std::int64_t i) {
+        const std::int64_t s = impl_->local_slot(i);
         const auto info = tile_info(grid(), shape().tile(s));
         const std::int64_t n = info.extents.product();
-        std::fill(impl_->tile(s) + n, impl_->tile(s) + (impl_->offsets[s + 1] - impl_->offsets[s]), T{});
+        std::fill(impl_->tile(s) + n, impl_->tile(s) + padded(shape(), s, sizeof(T)), T{});
         change(info, {impl_->tile(s), static_cast<std::size_t>(n)});
         norms[s] = tile_norm(impl_->tile(s), n);
-        require(std::isfinite(norms[s]), "tensor: tile {} holds NaN or infinity; its norm is needed",
-                to_string(info.coordinates));
     });
-    impl_->set_norms(std::move(norms));
+    // Looked at when all ranks have them, so that all ranks throw or none.
+    impl_->collect(norms);
+    for (std::int64_t s = 0; s < tile_count(); ++s)
+        if (!std::isfinite(norms[s]))
+            user_error("tensor: tile {} holds NaN or infinity; its norm is needed",
+                       to_string(grid().coordinates(shape().tile(s))));
+    impl_->shape = Shape::from_sorted(grid(), {shape().ordinals().begin(), shape().ordinals().end()}, std::move(norms));
 }
 
 template <Scalar T>
-Tensor<T> Tensor<T>::generate(const Shape& shape, const TileGenerator<T>& generator, int threads) {
-    Tensor t(std::make_unique<Impl>(shape));
+Tensor<T> Tensor<T>::generate(const Shape& shape, const TileGenerator<T>& generator, int threads, Placement where) {
+    Tensor t(std::make_unique<Impl>(shape, std::move(where)));
     t.update_tiles(generator, threads);
     return t;
 }
 
 template <Scalar T>
-Tensor<T> Tensor<T>::from_dense(const TileGrid& grid, std::span<const T> dense, double drop) {
+Tensor<T> Tensor<T>::from_dense(const TileGrid& grid, std::span<const T> dense, double drop, Placement where) {
     require(static_cast<std::int64_t>(dense.size()) == grid.element_total(),
             "from_dense: {} elements given, but the tilings have {}", dense.size(), grid.element_total());
     const auto extents = grid.extents();
+    const int me = where.communicator->rank();
+    const bool alone = where.communicator->size() == 1;
     // Norms first, so that tiles to be dropped are never stored.
-    std::vector<ShapeEntry> entries;
+    std::vector<double> norms(static_cast<std::size_t>(grid.tile_total()));
     std::vector<T> scratch;
     for (std::int64_t o = 0; o < grid.tile_total(); ++o) {
+        if (!alone && where.distribution.owner(grid, TileOrdinal{o}) != me) continue;
         const auto info = tile_info(grid, TileOrdinal{o});
         scratch.resize(static_cast<std::size_t>(info.extents.product()));
-        for_each_row(info, extents, [&](std::int64_t at, std::int64_t in_tile, std::int64_t run) {
-            std::copy_n(dense.data() + at, run, scratch.data() + in_tile);
-        });
-        const double n = tile_norm(scratch.data(), static_cast<std::int64_t>(scratch.size()));
-        require(std::isfinite(n), "from_dense: tile {} holds NaN or infinity", to_string(info.coordinates));
-        if (n > drop) entries.push_back({TileOrdinal{o}, n});
+        copy_from_dense(info, extents, dense.data(), scratch.data());
+        norms[o] = tile_norm(scratch.data(), static_cast<std::int64_t>(scratch.size()));
     }
-    return generate(Shape(grid, std::move(entries)), [&](const TileInfo& info, std::span<T> tile) {
-        for_each_row(info, extents, [&](std::int64_t at, std::int64_t in_tile, std::int64_t run) {
-            std::copy_n(dense.data() + at, run, tile.data() + in_tile);
-        });
-    });
+    if (!alone) where.communicator->sum(norms);
+    std::vector<ShapeEntry> entries;
+    for (std::int64_t o = 0; o < grid.tile_total(); ++o) {
+        if (!std::isfinite(norms[o]))
+            user_error("from_dense: tile {} holds NaN or infinity", to_string(grid.coordinates(TileOrdinal{o})));
+        if (norms[o] > drop) entries.push_back({TileOrdinal{o}, norms[o]});
+    }
+    return generate(
+        Shape(grid, std::move(entries)),
+        [&](const TileInfo& info, std::span<T> tile) { copy_from_dense(info, extents, dense.data(), tile.data()); }, 0,
+        std::move(where));
 }
 
 template <Scalar T>
 std::vector<T> Tensor<T>::to_dense() const {
     std::vector<T> dense(static_cast<std::size_t>(grid().element_total()));
     const auto extents = grid().extents();
-    for_each_tile([&](const TileInfo& info, std::span<const T> tile) {
-        for_each_row(info, extents, [&](std::int64_t at, std::int64_t in_tile, std::int64_t run) {
-            std::copy_n(tile.data() + in_tile, run, dense.data() + at);
+    if (impl_->one_rank()) {
+        for_each_tile([&](const TileInfo& info, std::span<const T> tile) {
+            copy_to_dense(info, extents, tile.data(), dense.data());
         });
+        return dense;
+    }
+    std::vector<std::byte> batch;
+    stream_to_root<T>(*this, 0, [&](std::int64_t first, std::int64_t last, std::span<const T> elements) {
+        const auto bytes = std::as_bytes(elements);
+        batch.assign(bytes.begin(), bytes.end());  // the root's; the others get its size with the broadcast
+        communicator().broadcast(batch, 0);
+        const T* at = reinterpret_cast<const T*>(batch.data());
+        for (std::int64_t s = first; s < last; ++s) {
+            copy_to_dense(tile_info(grid(), shape().tile(s)), extents, at, dense.data());
+            at += impl_->elements(s);
+        }
     });
     return dense;
 }
 
 template <Scalar T>
-Tensor<T> Tensor<T>::random(const Shape& shape, std::uint64_t seed, int threads) {
+Tensor<T> Tensor<T>::random(const Shape& shape, std::uint64_t seed, int threads, Placement where) {
     return generate(
         shape,
         [&](const TileInfo& info, std::span<T> tile) {
@@ -196,7 +247,7 @@ Tensor<T> Tensor<T>::random(const Shape& shape, std::uint64_t seed, int threads)
             hash_fill<T>(combine(mix64(seed), static_cast<std::uint64_t>(info.tile.value)),
                          hash_scale<T>(norm, static_cast<std::int64_t>(tile.size())), tile);
         },
-        threads);
+        threads, std::move(where));
 }
 
 template <Scalar T>
@@ -206,7 +257,8 @@ std::int64_t Tensor<T>::tile_bytes() const {
 
 template <Scalar T>
 std::int64_t Tensor<T>::metadata_bytes() const {
-    return shape().metadata_bytes() + static_cast<std::int64_t>(impl_->offsets.capacity() * sizeof(std::int64_t)) +
+    return shape().metadata_bytes() +
+           static_cast<std::int64_t>((impl_->offsets.capacity() + impl_->local.capacity()) * sizeof(std::int64_t)) +
            static_cast<std::int64_t>(sizeof(Impl) + sizeof(Tensor));
 }
 

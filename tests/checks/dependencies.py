@@ -28,7 +28,7 @@ for top in ("io", "problems", "chem"):
 
 FOREIGN = [  # header, where it may stand
     (re.compile(r"(cuda|cublas|nv)[\w/]*\.(h|hpp)$"), re.compile(r"/cuda/")),
-    (re.compile(r"^mpi\.h$"), re.compile(r"src/comm/mpi/|interop")),
+    (re.compile(r"^mpi\.h$"), re.compile(r"src/comm/mpi/|include/tessera/comm/mpi\.hpp")),
     (re.compile(r"^hdf5\.h$|^H5\w*\.h$"), re.compile(r"src/io/")),
     (re.compile(r"^libint2"), re.compile(r"src/chem/")),
     (re.compile(r"^Eigen/"), re.compile(r"src/chem/")),

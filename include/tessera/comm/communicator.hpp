@@ -30,8 +30,8 @@ class Communicator {
     virtual int rank() const = 0;
     virtual int size() const = 0;
 
-    /// One message to or from a peer, scattered over pieces; messages between two ranks with the same tag match in order.
-    /// Any number of bytes: what is above the message limit travels in several parts.
+    /// One message to or from a peer, scattered over pieces; messages between two ranks with the same tag match in
+    /// order. Any number of bytes: what is above the message limit travels in several parts.
     virtual std::unique_ptr<Transfer> send(int to, int tag, std::span<const MessagePiece> pieces) = 0;
     virtual std::unique_ptr<Transfer> receive(int from, int tag, std::span<const MessagePiece> pieces) = 0;
 
@@ -40,7 +40,8 @@ class Communicator {
     virtual void broadcast(std::vector<std::byte>& bytes, int root) = 0;
     /// Everyone's bytes, by rank, on everyone.
     virtual std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> mine) = 0;
-    /// Element-wise over all ranks; each element is nonzero on at most one rank, or the order of the sum does not matter.
+    /// Element-wise over all ranks; each element is nonzero on at most one rank, or the order of the sum does not
+    /// matter.
     virtual void sum(std::span<double> values) = 0;
     virtual void sum(std::span<std::int64_t> values) = 0;
     virtual void max(std::span<double> values) = 0;

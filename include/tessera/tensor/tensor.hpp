@@ -7,14 +7,30 @@
 #include <vector>
 
 #include "tessera/base/scalar.hpp"
+#include "tessera/comm/communicator.hpp"
+#include "tessera/index/distribution.hpp"
 #include "tessera/index/permutation.hpp"
 #include "tessera/shape/shape.hpp"
 #include "tessera/storage/tile_source.hpp"
 
 namespace tessera {
 
+/// Where the tiles of a tensor are stored. The communicator must outlive the tensors on it.
+struct Placement {
+    /// All of them in this process.
+    Placement() = default;
+    Placement(Communicator& ranks, Distribution dealt) : communicator(&ranks), distribution(std::move(dealt)) {}
+    Communicator* communicator = &self_communicator();
+    Distribution distribution;
+    bool operator==(const Placement&) const = default;
+};
+
 /// Tiles are row-major and contiguous, in ascending ordinal (canonical tile order). The shape's norms are always those
 /// of the data: whoever changes tiles through this class leaves the norms right.
+///
+/// With a placement over several ranks the shape, norms included, is the same on all of them, and each tile is stored
+/// by its owner alone. Whatever makes, changes, compares or sums such tensors is collective: every rank calls it, in
+/// the same order and with the same arguments, and gets the bits that one rank alone would get.
 template <Scalar T>
 class Tensor {
   public:
@@ -23,7 +39,7 @@ class Tensor {
     /// Rank 0, zero.
     Tensor();
     /// Every tile of the shape stored, filled with zeros (norms become zero).
-    explicit Tensor(Shape shape);
+    explicit Tensor(Shape shape, Placement where = {});
     Tensor(const Tensor& other);
     Tensor(Tensor&& other) noexcept;
     Tensor& operator=(const Tensor& other);
@@ -31,26 +47,35 @@ class Tensor {
     ~Tensor();
 
     /// The tiles of the shape, each made by the generator, in parallel. NaN or infinity is a UserError naming the tile.
-    static Tensor generate(const Shape& shape, const TileGenerator<T>& generator, int threads = 0);
-    /// Tiles of a dense row-major array; tiles whose Frobenius norm is <= drop are not stored.
-    static Tensor from_dense(const TileGrid& grid, std::span<const T> dense, double drop = 0);
+    static Tensor generate(const Shape& shape, const TileGenerator<T>& generator, int threads = 0,
+                           Placement where = {});
+    /// Tiles of a dense row-major array (the same on all ranks); tiles whose Frobenius norm is <= drop are not stored.
+    static Tensor from_dense(const TileGrid& grid, std::span<const T> dense, double drop = 0, Placement where = {});
     /// Uniform random numbers: the same for a seed on every machine; each tile's norm is at most the shape's.
-    static Tensor random(const Shape& shape, std::uint64_t seed, int threads = 0);
+    static Tensor random(const Shape& shape, std::uint64_t seed, int threads = 0, Placement where = {});
 
+    /// On every rank.
     std::vector<T> to_dense() const;
+    const Placement& placement() const;
+    Communicator& communicator() const { return *placement().communicator; }
+    const Distribution& distribution() const { return placement().distribution; }
     const Shape& shape() const;
     const TileGrid& grid() const { return shape().grid(); }
     int rank() const { return grid().rank(); }
     std::int64_t tile_count() const { return shape().tile_count(); }
-    /// Elements of a nonzero tile by slot; by coordinates, empty where the tile is zero.
+    /// Whether the tile is stored by this rank, and by which one.
+    bool is_local(std::int64_t slot) const;
+    int owner(std::int64_t slot) const;
+    /// Elements of a nonzero tile by slot, empty where another rank stores it; by coordinates, empty also where the
+    /// tile is zero.
     std::span<const T> tile(std::int64_t slot) const;
     std::span<const T> tile(const IndexVector& coordinates) const;
-    /// Calls visit(info, elements) for each nonzero tile in canonical order.
+    /// Calls visit(info, elements) for each nonzero tile of this rank in canonical order.
     void for_each_tile(const std::function<void(const TileInfo&, std::span<const T>)>& visit) const;
-    /// Calls change(info, elements) for each nonzero tile, in parallel, and takes the norms anew.
+    /// Calls change(info, elements) for each nonzero tile of this rank, in parallel, and takes the norms anew.
     void update_tiles(const std::function<void(const TileInfo&, std::span<T>)>& change, int threads = 0);
 
-    /// Bytes of tiles (their alignment included), and of everything else.
+    /// Bytes of this rank's tiles (their alignment included), and of everything else.
     std::int64_t tile_bytes() const;
     std::int64_t metadata_bytes() const;
 
@@ -63,7 +88,20 @@ class Tensor {
     std::unique_ptr<Impl> impl_;
 };
 
-/// Same tilings, same nonzero tiles, same bits.
+/// The same tensor with its tiles elsewhere among the ranks of its communicator: each tile travels at most once,
+/// straight from its place to its place.
+template <Scalar T>
+Tensor<T> redistribute(const Tensor<T>& x, const Distribution& distribution);
+/// The whole tensor on the root, in its own process alone; on the other ranks a tensor of the same tilings without
+/// tiles.
+template <Scalar T>
+Tensor<T> gather(const Tensor<T>& x, int root = 0);
+/// The opposite: what the root holds whole (the others' argument is not looked at), dealt to all ranks.
+template <Scalar T>
+Tensor<T> scatter(const Tensor<T>& whole, Communicator& ranks, const Distribution& distribution, int root = 0);
+
+/// Same tilings, same nonzero tiles, same bits. Here and below: where two tensors are dealt differently, the second is
+/// redistributed first (in axpy the first); both must have the same communicator.
 template <Scalar T>
 bool operator==(const Tensor<T>& a, const Tensor<T>& b);
 

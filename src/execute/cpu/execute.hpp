@@ -1,11 +1,12 @@
 #pragma once
-// Runs a Plan on the threads of one process.
+// Runs one rank's steps of a Plan on the threads of its process, messages to and from other ranks under way meanwhile.
 
 #include <functional>
 #include <span>
 #include <vector>
 
 #include "storage/buffer.hpp"
+#include "tessera/comm/communicator.hpp"
 #include "tessera/index/contraction_spec.hpp"
 #include "tessera/plan/plan.hpp"
 #include "tessera/storage/tile_source.hpp"
@@ -43,10 +44,14 @@ struct ExecuteOptions {
 struct ExecuteCounts {
     std::int64_t made_tiles = 0;
     std::int64_t arena_bytes = 0;
+    std::int64_t sent_bytes = 0, received_bytes = 0;
+    double transfer_seconds = 0;  // with a message under way
+    double waited_seconds = 0;    // of the mean thread, for messages
 };
 
+/// The ranks are the communicator's.
 template <Scalar T>
-ExecuteCounts execute(const Plan& plan, const TileSource<T>& a, const TileSource<T>& b, const TileSink<T>& c,
+ExecuteCounts execute(const Plan& plan, Communicator& ranks, const TileSource<T>& a, const TileSource<T>& b, const TileSink<T>& c,
                       const ExecuteOptions<T>& options);
 
 }  // namespace tessera

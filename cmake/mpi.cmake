@@ -1,0 +1,31 @@
+# The MPI back end: TESSERA_WITH_MPI says whether src/comm/mpi/ or the throwing stub of src/comm/mpi_stub/ is built.
+# TESSERA_MPI: ON takes the MPI that mpicc stands for, when there is one; openmpi or mpich ask for that one of Debian's
+# (they may be installed side by side); OFF leaves it out.
+set(TESSERA_WITH_MPI OFF)
+set(TESSERA_MPI_RUN "")
+if(TESSERA_MPI)
+  enable_language(C)  # only the C interface is used
+  if(TESSERA_MPI MATCHES "^(openmpi|mpich)$")
+    find_program(MPI_C_COMPILER mpicc.${TESSERA_MPI} REQUIRED)
+    find_program(MPIEXEC_EXECUTABLE mpiexec.${TESSERA_MPI} REQUIRED)
+    set(MPI_CXX_COMPILER mpicxx.${TESSERA_MPI})
+    find_package(MPI REQUIRED COMPONENTS C)
+  else()
+    find_package(MPI COMPONENTS C)
+  endif()
+  if(MPI_C_FOUND)
+    set(TESSERA_WITH_MPI ON)
+    # How tests and benchmarks start ranks: more than there are cores, and by root in containers.
+    execute_process(COMMAND ${MPIEXEC_EXECUTABLE} --version OUTPUT_VARIABLE about ERROR_VARIABLE about)
+    set(TESSERA_MPI_RUN ${MPIEXEC_EXECUTABLE})
+    if(about MATCHES "Open MPI|OpenRTE|PRRTE")
+      list(APPEND TESSERA_MPI_RUN --oversubscribe)
+      execute_process(COMMAND id -u OUTPUT_VARIABLE user OUTPUT_STRIP_TRAILING_WHITESPACE)
+      if(user STREQUAL "0")
+        list(APPEND TESSERA_MPI_RUN --allow-run-as-root)
+      endif()
+    endif()
+  else()
+    message(STATUS "no MPI: the program and library run as one rank")
+  endif()
+endif()

@@ -1,0 +1,31 @@
+#pragma once
+// For programs that use MPI themselves: their communicator as Tessera's. The only public header that needs mpi.h.
+
+// The C++ bindings of old are not wanted: they would have to be linked.
+#ifndef OMPI_SKIP_MPICXX
+#define OMPI_SKIP_MPICXX 1
+#endif
+#ifndef MPICH_SKIP_MPICXX
+#define MPICH_SKIP_MPICXX 1
+#endif
+#include <mpi.h>
+
+#include <memory>
+
+#include "tessera/comm/communicator.hpp"
+
+namespace tessera {
+
+/// Bytes that one MPI message carries at most; a count of bytes is an int there.
+inline constexpr std::int64_t kMessageLimit = std::int64_t{1} << 30;
+
+/// From the handle that MPI_Comm_c2f gives. BackendUnavailable where Tessera was built without MPI.
+std::unique_ptr<Communicator> mpi_communicator_from_handle(int handle, std::int64_t message_limit);
+
+/// The ranks of an MPI communicator (a duplicate of it is used, so messages never mix). Collective over it. MPI must be
+/// initialised with MPI_THREAD_SERIALIZED or more, and must not be finalised while the result lives.
+inline std::unique_ptr<Communicator> mpi_communicator(MPI_Comm ranks, std::int64_t message_limit = kMessageLimit) {
+    return mpi_communicator_from_handle(MPI_Comm_c2f(ranks), message_limit);
+}
+
+}  // namespace tessera

@@ -1,0 +1,156 @@
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "base/check.hpp"
+#include "comm/mpi/transfer.hpp"
+#include "tessera/comm/world.hpp"
+
+namespace tessera {
+
+namespace {
+
+void require_threads() {
+    int level = 0;
+    check_mpi(MPI_Query_thread(&level), "thread level");
+    if (level < MPI_THREAD_SERIALIZED)
+        throw MachineError(
+            "MPI was initialised below MPI_THREAD_SERIALIZED: Tessera talks to it from a thread of its own");
+}
+
+class MpiCommunicator final : public Communicator {
+  public:
+    MpiCommunicator(MPI_Comm ranks, std::int64_t limit) : limit_(limit) {
+        require(limit >= 1 && limit <= INT32_MAX, "message limit {} is outside 1..{}", limit, INT32_MAX);
+        require(ranks != MPI_COMM_NULL, "communicator: MPI_COMM_NULL");
+        require_threads();
+        check_mpi(MPI_Comm_dup(ranks, &ranks_), "duplicate of a communicator");
+        MPI_Comm_set_errhandler(ranks_, MPI_ERRORS_RETURN);
+        MPI_Comm_rank(ranks_, &rank_);
+        MPI_Comm_size(ranks_, &size_);
+        int* top = nullptr;
+        int found = 0;
+        MPI_Comm_get_attr(ranks_, MPI_TAG_UB, &top, &found);
+        if (found) top_tag_ = *top;
+    }
+    ~MpiCommunicator() override {
+        int over = 0;
+        MPI_Finalized(&over);
+        if (!over) MPI_Comm_free(&ranks_);
+    }
+    MpiCommunicator(const MpiCommunicator&) = delete;
+    MpiCommunicator& operator=(const MpiCommunicator&) = delete;
+
+    int rank() const override { return rank_; }
+    int size() const override { return size_; }
+
+    std::unique_ptr<Transfer> send(int to, int tag, std::span<const MessagePiece> pieces) override {
+        return start(Way::send, to, tag, pieces);
+    }
+    std::unique_ptr<Transfer> receive(int from, int tag, std::span<const MessagePiece> pieces) override {
+        return start(Way::receive, from, tag, pieces);
+    }
+
+    void barrier() override { check_mpi(MPI_Barrier(ranks_), "barrier"); }
+
+    void broadcast(std::vector<std::byte>& bytes, int root) override {
+        require_rank(root);
+        auto size = static_cast<std::int64_t>(bytes.size());
+        check_mpi(MPI_Bcast(&size, 1, MPI_INT64_T, root, ranks_), "broadcast");
+        bytes.resize(static_cast<std::size_t>(size));
+        broadcast_parts(bytes.data(), size, root);
+    }
+
+    std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> mine) override {
+        const auto size = static_cast<std::int64_t>(mine.size());
+        std::vector<std::int64_t> sizes(static_cast<std::size_t>(size_));
+        check_mpi(MPI_Allgather(&size, 1, MPI_INT64_T, sizes.data(), 1, MPI_INT64_T, ranks_), "gather");
+        std::vector<std::vector<std::byte>> all(sizes.size());
+        for (int r = 0; r < size_; ++r) {
+            auto& theirs = all[static_cast<std::size_t>(r)];
+            if (r == rank_)
+                theirs.assign(mine.begin(), mine.end());
+            else
+                theirs.resize(static_cast<std::size_t>(sizes[static_cast<std::size_t>(r)]));
+            broadcast_parts(theirs.data(), static_cast<std::int64_t>(theirs.size()), r);
+        }
+        return all;
+    }
+
+    void sum(std::span<double> values) override { reduce(values, MPI_DOUBLE, MPI_SUM); }
+    void sum(std::span<std::int64_t> values) override { reduce(values, MPI_INT64_T, MPI_SUM); }
+    void max(std::span<double> values) override { reduce(values, MPI_DOUBLE, MPI_MAX); }
+
+    [[noreturn]] void abort(int exit_code) override {
+        std::fflush(nullptr);
+        MPI_Abort(MPI_COMM_WORLD, exit_code);
+        std::_Exit(exit_code);
+    }
+
+  private:
+    void require_rank(int rank) const {
+        require(rank >= 0 && rank < size_, "rank {} is outside 0..{}", rank, size_ - 1);
+    }
+
+    std::unique_ptr<Transfer> start(Way way, int peer, int tag, std::span<const MessagePiece> pieces) {
+        require_rank(peer);
+        require(tag >= 0 && tag <= top_tag_, "message tag {} is outside 0..{}", tag, top_tag_);
+        return start_transfer(ranks_, way, peer, tag, pieces, limit_);
+    }
+
+    void broadcast_parts(std::byte* data, std::int64_t bytes, int root) {
+        for (std::int64_t at = 0; at < bytes; at += limit_)
+            check_mpi(MPI_Bcast(data + at, static_cast<int>(std::min(limit_, bytes - at)), MPI_BYTE, root, ranks_),
+                      "broadcast");
+    }
+
+    template <class T>
+    void reduce(std::span<T> values, MPI_Datatype type, MPI_Op op) {
+        const std::size_t most = std::max<std::size_t>(1, static_cast<std::size_t>(limit_) / sizeof(T));
+        for (std::size_t at = 0; at < values.size(); at += most)
+            check_mpi(MPI_Allreduce(MPI_IN_PLACE, values.data() + at,
+                                    static_cast<int>(std::min(most, values.size() - at)), type, op, ranks_),
+                      "reduction");
+    }
+
+    MPI_Comm ranks_ = MPI_COMM_NULL;
+    int rank_ = 0, size_ = 1, top_tag_ = 32767;
+    std::int64_t limit_;
+};
+
+/// Lives from the first mpi_world() to exit.
+MpiCommunicator* the_world = nullptr;
+
+void end_world(int status, void* we_initialised) {
+    // A rank that ends with an error code takes the others along: they may wait for it for ever.
+    if (status != 0 && the_world->size() > 1) MPI_Abort(MPI_COMM_WORLD, status);
+    delete the_world;
+    the_world = nullptr;
+    int over = 0;
+    MPI_Finalized(&over);
+    if (we_initialised && !over) MPI_Finalize();
+}
+
+}  // namespace
+
+Communicator& mpi_world() {
+    if (the_world) return *the_world;
+    int over = 0, begun = 0;
+    MPI_Finalized(&over);
+    require(!over, "MPI has been finalised: its ranks are gone");
+    MPI_Initialized(&begun);
+    if (!begun) {
+        if (ranks_of_environment() == 0) return self_communicator();
+        int level = 0;
+        check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level), "initialisation");
+    }
+    the_world = new MpiCommunicator(MPI_COMM_WORLD, kMessageLimit);
+    on_exit(end_world, begun ? nullptr : &the_world);
+    return *the_world;
+}
+
+std::unique_ptr<Communicator> mpi_communicator_from_handle(int handle, std::int64_t message_limit) {
+    return std::make_unique<MpiCommunicator>(MPI_Comm_f2c(handle), message_limit);
+}
+
+}  // namespace tessera

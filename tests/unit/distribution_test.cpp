@@ -1,0 +1,98 @@
+#include "tessera/index/distribution.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "tessera/base/error.hpp"
+
+namespace tessera {
+namespace {
+
+using Axis = Distribution::Axis;
+using Deal = Distribution::Deal;
+
+std::vector<int> owners(const Distribution& d, const TileGrid& grid) {
+    std::vector<int> all;
+    for (std::int64_t o = 0; o < grid.tile_total(); ++o) all.push_back(d.owner(grid, TileOrdinal{o}));
+    return all;
+}
+
+TEST(Distribution, OneRankOwnsEverything) {
+    const TileGrid grid{Tiling{1, 2}, Tiling{3, 1, 1}};
+    EXPECT_EQ(owners(Distribution(), grid), std::vector<int>(6, 0));
+    EXPECT_EQ(owners(Distribution(4, {}), grid), std::vector<int>(6, 0));
+    EXPECT_EQ(Distribution().owner(TileGrid(), TileOrdinal{0}), 0);
+    EXPECT_EQ(to_string(Distribution()), "1 rank");
+}
+
+TEST(Distribution, CyclicAndBlocked) {
+    const TileGrid grid{Tiling::uniform(5, 1), Tiling::uniform(3, 1)};
+    const Distribution cyclic(6, {{2}, {3}});
+    EXPECT_EQ(owners(cyclic, grid), (std::vector<int>{0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5, 0, 1, 2}));
+    const Distribution blocked(2, {{2, Deal::blocked}, {1}});
+    EXPECT_EQ(owners(blocked, grid), (std::vector<int>{0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1}));
+    EXPECT_EQ(to_string(Distribution(4, {{2}, {2, Deal::blocked}, {1}})), "4 ranks as 2 x 2 blocked x 1");
+    // More ranks than tiles: the first ones have one each.
+    EXPECT_EQ(owners(Distribution(9, {{9, Deal::blocked}}), TileGrid{Tiling{2, 2}}), (std::vector<int>{0, 1}));
+}
+
+TEST(Distribution, BlocksAreContiguousAndEven) {
+    for (int tiles = 1; tiles <= 40; ++tiles)
+        for (int ranks = 1; ranks <= 12; ++ranks) {
+            const TileGrid grid{Tiling::uniform(tiles, 1)};
+            const auto all = owners(Distribution(ranks, {{ranks, Deal::blocked}}), grid);
+            ASSERT_TRUE(std::is_sorted(all.begin(), all.end()));
+            std::map<int, int> count;
+            for (int r : all) ++count[r];
+            for (const auto& [rank, n] : count) {
+                ASSERT_LT(rank, ranks);
+                ASSERT_GE(n, tiles / ranks);
+                ASSERT_LE(n, (tiles + ranks - 1) / ranks);
+            }
+            ASSERT_EQ(static_cast<int>(count.size()), std::min(tiles, ranks));
+        }
+}
+
+TEST(Distribution, EvenIsAsSquareAsItGets) {
+    const TileGrid grid{Tiling::uniform(3, 1), Tiling::uniform(40, 1), Tiling::uniform(20, 1)};
+    EXPECT_EQ(Distribution::even(grid, 6), Distribution(6, {{1}, {3}, {2}}));
+    EXPECT_EQ(Distribution::even(grid, 4), Distribution(4, {{1}, {2}, {2}}));
+    EXPECT_EQ(Distribution::even(grid, 5), Distribution(5, {{1}, {5}, {1}}));
+    EXPECT_EQ(Distribution::even(grid, 1), Distribution(1, {{1}, {1}, {1}}));
+    // A square grid of ranks would leave half of them without a tile.
+    EXPECT_EQ(Distribution::even(TileGrid{Tiling::uniform(9, 1), Tiling{1}}, 4), Distribution(4, {{4}, {1}}));
+    EXPECT_EQ(Distribution::even(TileGrid{Tiling::uniform(9, 1)}, 4), Distribution(4, {{4}}));
+    EXPECT_EQ(Distribution::even(TileGrid(), 4), Distribution(4, {}));
+    EXPECT_EQ(Distribution::even(TileGrid{Tiling(), Tiling{1, 1}}, 4).ranks(), 4);
+    for (int ranks : {2, 3, 4, 6, 12}) {
+        const auto all = owners(Distribution::even(grid, ranks), grid);
+        EXPECT_EQ(std::set<int>(all.begin(), all.end()).size(), static_cast<std::size_t>(ranks));
+    }
+}
+
+TEST(Distribution, ErrorsNameTheValues) {
+    const auto message = [](auto&& act) -> std::string {
+        try {
+            act();
+        } catch (const UserError& e) {
+            return e.what();
+        }
+        return "";
+    };
+    EXPECT_NE(message([] { Distribution(4, {{3}, {2}}); }).find("6 ranks, but there are 4"), std::string::npos);
+    EXPECT_NE(message([] { Distribution(4, {{1}, {0}}); }).find("index 1 is dealt to 0"), std::string::npos);
+    EXPECT_NE(message([] { Distribution(0, {}); }).find("0 ranks"), std::string::npos);
+    EXPECT_NE(message([] { Distribution(2, std::vector<Axis>(17)); }).find("17 axes"), std::string::npos);
+    EXPECT_NE(message([] { Distribution(4, {{2147483647}, {2147483647}, {2147483647}}); }), "");
+    const TileGrid grid{Tiling{1, 1}};
+    EXPECT_NE(message([&] {
+                  Distribution(2, {{1}, {2}}).owner(grid, TileOrdinal{0});
+              }).find("2 axes for a tensor of 1"),
+              std::string::npos);
+    EXPECT_NE(message([&] { Distribution().owner(grid, TileOrdinal{2}); }).find("tile number 2"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tessera
