@@ -19,6 +19,7 @@ struct Lane {
     DeviceLayout layout;
     std::vector<StageRef> stages;
     std::vector<std::int32_t> at[2];      // arrival of a tile in this device's memory, newest
+    std::vector<std::int32_t> before[2];  // the arrival before it: the next chunk's come ahead of this one's products
     std::vector<std::int32_t> in_use[2];  // the stage it came for; INT32_MAX: stays
     std::vector<std::vector<std::int32_t>> arrived, copied_out;  // per stage: steps
     std::vector<std::pair<std::int64_t, std::int64_t>> range;    // per stage: its arrivals that can be evicted
@@ -208,6 +209,7 @@ void DeviceWorker::emit() {
     for (auto& lane : lanes_) {
         for (int o = 0; o < 2; ++o) {
             lane.at[o].assign(in_.bytes(static_cast<Operand>(o)).size(), -1);
+            lane.before[o].assign(lane.at[o].size(), -1);
             lane.in_use[o].assign(lane.at[o].size(), -1);
         }
         const auto n = lane.stages.size();
@@ -290,6 +292,7 @@ std::vector<std::int32_t> DeviceWorker::bring(int d, const std::vector<ChunkTile
                 ++n.made_tiles;
             }
             if (source != made) (o == 0 ? n.loaded_a : n.loaded_b) += tile.bytes;
+            lane.before[o][tile.slot] = lane.at[o][tile.slot];
             lane.at[o][tile.slot] = w_.add_arrival(tile.operand, tile.slot, (tile.resident ? resident : base) + tile.offset,
                                                    tile.bytes, taken);
             lane.in_use[o][tile.slot] = tile.resident ? INT32_MAX : static_cast<std::int32_t>(t);
@@ -413,8 +416,12 @@ void DeviceWorker::emit_compute(int d, std::size_t t) {
         if (s.first + done_[ch.sum] == s.last) complete.push_back(ch.sum);
         for (auto p = chain.first_product; p < chain.first_product + ch.products; ++p) {
             auto& product = plan.products[p];
-            product.at_a = lane.at[0][product.a];
-            product.at_b = lane.at[1][product.b];
+            const auto at = [&](int o, std::int32_t slot) {
+                const bool newer = lane.in_use[o][slot] == static_cast<std::int32_t>(t) + 1;
+                return newer ? lane.before[o][slot] : lane.at[o][slot];
+            };
+            product.at_a = at(0, product.a);
+            product.at_b = at(1, product.b);
         }
     }
     const auto step = w_.add_step(StepKind::compute, rank_, d, -1, begin, static_cast<std::int64_t>(plan.chains.size()),
