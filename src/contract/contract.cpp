@@ -1,15 +1,18 @@
 #include "tessera/contract/contract.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
 #include "base/parallel.hpp"
+#include "contract/machine_for.hpp"
 #include "contract/reduce.hpp"
 #include "execute/cpu/execute.hpp"
 #include "execute/device/execute_devices.hpp"
 #include "inspect/build_plan.hpp"
+#include "kernels/cuda/device.hpp"
 #include "tensor/tensor_impl.hpp"
 #include "tessera/comm/world.hpp"
 
@@ -92,27 +95,12 @@ void together(Communicator& ranks, Work&& work) {
         run_ranks_or_abort(ranks, work);
 }
 
-/// What the planner is told: all ranks must be told the same. Rates are round figures of one core and a usual network;
-/// they only have to rank the algorithms.
-MachineModel machine_for(Communicator& ranks, const ContractOptions& options) {
-    MachineModel m;
-    m.name = "these ranks";
-    m.ranks = ranks.size();
-    m.ranks_per_node = ranks.size();
-    m.threads_per_rank = static_cast<int>(most(ranks, resolve_threads(options.threads)));
-    m.gemm = {40e9 * m.threads_per_rank, 20};
-    m.make_bytes_per_second = 2e9 * m.threads_per_rank;
-    m.copy_bytes_per_second = 5e9 * m.threads_per_rank;
-    m.network = {5e9 * m.ranks, 2e-6};
-    m.devices_per_rank = static_cast<int>(options.devices.size());
-    if (m.devices_per_rank > 0) {
-        m.device.memory = options.device_memory > 0 ? options.device_memory : free_device_memory(options.devices);
-        m.device.gemm = {50e12, 300};
-        m.device.make_bytes_per_second = 2e12;
-        m.host_to_device = m.device_to_host = {50e9, 1e-5};
-        m.device_to_device = {1e12, 1e-5};
-    }
-    return m;
+/// What an entry of the device list may take when nothing is said: nearly all that is free, shared by equal entries.
+std::int64_t free_device_memory(const std::vector<int>& devices) {
+    std::int64_t least = INT64_MAX;
+    for (int d : devices)
+        least = std::min(least, kernels::cuda::free_bytes(d) / std::count(devices.begin(), devices.end(), d));
+    return least - least / 32;
 }
 
 /// Result tiles whose norm is below the filter go; what they held is added to what was left out.
@@ -130,9 +118,35 @@ Tensor<T> drop_small(Tensor<T> c, const Plan& plan, ContractReport& report) {
     return report.dropped_tiles > 0 ? filter(c, plan.filter) : std::move(c);
 }
 
+}  // namespace
+
+MachineModel machine_for(Communicator& ranks, const ContractOptions& options) {
+    MachineModel m;
+    m.name = "these ranks";
+    m.ranks = ranks.size();
+    m.ranks_per_node = ranks.size();
+    m.threads_per_rank = static_cast<int>(most(ranks, resolve_threads(options.threads)));
+    m.gemm = {40e9 * m.threads_per_rank, 20};
+    m.make_bytes_per_second = 2e9 * m.threads_per_rank;
+    m.copy_bytes_per_second = 5e9 * m.threads_per_rank;
+    m.network = {5e9 * m.ranks, 2e-6};
+    m.devices_per_rank = static_cast<int>(options.devices.size());
+    if (m.devices_per_rank > 0) {
+        m.device.memory = options.device_memory > 0 ? options.device_memory : -most(ranks, -free_device_memory(options.devices));
+        m.device.gemm = {50e12, 300};
+        m.device.make_bytes_per_second = 2e12;
+        m.host_to_device = m.device_to_host = {50e9, 1e-5};
+        m.device_to_device = {1e12, 1e-5};
+    }
+    return m;
+}
+
+namespace {
+
 template <Scalar T>
 Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const ContractOperand<T>& b,
-                   const Tensor<T>* old, const ContractOptions& options) {
+                   const Tensor<T>* old, const ContractOptions& options, const TileConsumer<T>* consume = nullptr,
+                   Shape* consumed = nullptr) {
     const double start = now_seconds();
     const ContractionSpec spec(text);
     require(spec.operand_count() == 2, "spec '{}': has one operand, but two were given", spec.text());
@@ -195,7 +209,10 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
     ExecuteCounts counts;
     together(ranks, [&] {
         budget.take(mine.stored_a + mine.stored_b + request.other_bytes, "operands");
-        impl = std::make_unique<typename Tensor<T>::Impl>(plan.c, Placement(ranks, plan.distribution_c), &budget, "result");
+        const bool hand_over = consume && plan.devices_per_rank > 0;
+        if (!hand_over)
+            impl = std::make_unique<typename Tensor<T>::Impl>(plan.c, Placement(ranks, plan.distribution_c), &budget,
+                                                              "result");
         std::vector<double> norms(static_cast<std::size_t>(plan.c.tile_count()));
         TileSink<T> sink;
         sink.tile = [&](std::int64_t slot) { return impl->tile(slot); };
@@ -205,6 +222,11 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
                 return s ? old->impl().tile(*s) : nullptr;
             };
         sink.finished = [&](std::int64_t slot, double norm) { norms[slot] = norm; };
+        if (hand_over)
+            sink.consume = [&](std::int64_t slot, std::span<const T> tile, double norm) {
+                norms[slot] = norm;
+                (*consume)(slot, tile, norm);
+            };
         ExecuteOptions<T> how;
         how.alpha = alpha;
         how.beta = beta;
@@ -227,6 +249,17 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
             }
         } else {
             counts = execute(plan, ranks, pa.source(), pb.source(), sink, how);
+        }
+        if (consume) {
+            if (!hand_over)
+                parallel_for(plan.c.tile_count(), options.threads, 1, [&](std::int64_t slot) {
+                    if (impl->is_local(slot))
+                        (*consume)(slot, {impl->tile(slot), static_cast<std::size_t>(impl->elements(slot))}, norms[slot]);
+                });
+            const auto ordinals = plan.c.ordinals();
+            *consumed = Shape::from_sorted(plan.c.grid(), {ordinals.begin(), ordinals.end()}, std::move(norms));
+            impl = nullptr;
+            return;
         }
         impl->set_norms(std::move(norms));
         impl->buffer.leave_budget();
@@ -258,6 +291,10 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
         ranks.sum(std::span<double>(seconds));
         report.overlap = seconds[0] > 0 ? 1 - seconds[1] / seconds[0] : 1;
     }
+    if (consume) {
+        report.execute_seconds = now_seconds() - begin;
+        return {Tensor<T>(), std::move(report)};
+    }
     Tensor<T> c(std::move(impl));
     if (options.filter > 0 && !options.result_shape) c = drop_small(std::move(c), plan, report);
     report.execute_seconds = now_seconds() - begin;
@@ -270,6 +307,17 @@ template <Scalar T>
 Contraction<T> contract(std::string_view spec, const std::type_identity_t<ContractOperand<T>>& a,
                         const std::type_identity_t<ContractOperand<T>>& b, const ContractOptions& options) {
     return run<T>(spec, a, b, nullptr, options);
+}
+
+template <Scalar T>
+ConsumedContraction<T> contract_each(std::string_view spec, const std::type_identity_t<ContractOperand<T>>& a,
+                                     const std::type_identity_t<ContractOperand<T>>& b,
+                                     const std::type_identity_t<TileConsumer<T>>& consume,
+                                     const ContractOptions& options) {
+    require(options.filter == 0, "filter {}: a result that is handed over tile by tile cannot be filtered", options.filter);
+    ConsumedContraction<T> out;
+    out.report = run<T>(spec, a, b, nullptr, options, &consume, &out.shape).report;
+    return out;
 }
 
 template <Scalar T>
@@ -326,6 +374,10 @@ Tensor<T> permute(const Tensor<T>& x, const Permutation& p, int threads) {
     template ContractReport contract_into<T>(std::string_view, const std::type_identity_t<ContractOperand<T>>&,   \
                                              const std::type_identity_t<ContractOperand<T>>&, Tensor<T>&,         \
                                              const ContractOptions&);                                             \
+    template ConsumedContraction<T> contract_each<T>(                                                             \
+        std::string_view, const std::type_identity_t<ContractOperand<T>>&,                                        \
+        const std::type_identity_t<ContractOperand<T>>&, const std::type_identity_t<TileConsumer<T>>&,            \
+        const ContractOptions&);                                                                                  \
     template Contraction<T> contract<T>(std::string_view, const Tensor<T>&, const ContractOptions&);              \
     template Tensor<T> permute(const Tensor<T>&, const Permutation&, int);
 TESSERA_INSTANTIATE(float)

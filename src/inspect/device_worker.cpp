@@ -10,6 +10,8 @@ namespace tessera {
 
 namespace {
 
+constexpr std::int64_t kPieceBytes = 128LL << 20;  // of one load or copy
+
 struct StageRef {
     std::size_t block, chunk;
 };
@@ -268,7 +270,10 @@ std::vector<std::int32_t> DeviceWorker::bring(int d, const std::vector<ChunkTile
     auto& n = counts(d);
     for (std::size_t begin = 0; begin < from.size();) {
         auto end = begin + 1;
-        while (end < from.size() && from[end].first == from[begin].first) ++end;
+        // In pieces, so that the first tiles are on their way while later ones are still made or received.
+        auto piece = from[begin].second->bytes;
+        while (end < from.size() && from[end].first == from[begin].first && piece < kPieceBytes)
+            piece += from[end++].second->bytes;
         const int source = from[begin].first;
         std::vector<std::int32_t> waits{after};
         const auto first = static_cast<std::int64_t>(plan.arrivals.size());

@@ -7,13 +7,15 @@ namespace tessera {
 Network::Network(const MachineModel& machine, int ranks)
     : between_(machine.network),
       within_(machine.node_link.bytes_per_second > 0 ? machine.node_link : machine.network),
+      tile_seconds_(machine.network_tile_seconds / std::max(1, machine.ranks_per_node)),
       ranks_per_node_(std::max(1, machine.ranks_per_node)),
       nodes_((ranks + ranks_per_node_ - 1) / ranks_per_node_),
       links_(static_cast<std::size_t>(2 * nodes_)),
       in_free_(links_.size()),
       in_seconds_(links_.size()) {}
 
-void Network::post(std::int32_t send, std::int32_t receive, int from_rank, int to_rank, double bytes) {
+void Network::post(std::int32_t send, std::int32_t receive, int from_rank, int to_rank, double bytes,
+                   std::int64_t tiles) {
     const int from = from_rank / ranks_per_node_, to = to_rank / ranks_per_node_;
     const std::int32_t link = from == to ? nodes_ + from : from, end = from == to ? link : to;
     auto& s = links_[link];
@@ -22,7 +24,7 @@ void Network::post(std::int32_t send, std::int32_t receive, int from_rank, int t
         s.queues.push_back({end, 0, {}});
         q = s.queues.end() - 1;
     }
-    q->messages.push_back({send, receive, bytes});
+    q->messages.push_back({send, receive, bytes, tiles});
     if (++s.waiting == 1 && !s.busy) idle_.push_back(link);
 }
 
@@ -48,12 +50,20 @@ bool Network::start_one(double now, Transfer& transfer) {
         --s.waiting;
         s.busy = true;
         const auto& model = within_node(link) ? within_ : between_;
-        const double seconds = model.bytes_per_second > 0 ? m.bytes / model.bytes_per_second : 0;
+        const double seconds = (model.bytes_per_second > 0 ? m.bytes / model.bytes_per_second : 0) +
+                               static_cast<double>(m.tiles) * tile_seconds_;
         s.seconds += seconds;
         in_seconds_[best->to] += seconds;
         const double in_start = std::max(now, in_free_[best->to]);
         in_free_[best->to] = in_start + seconds;
-        transfer = {m.send, m.receive, link, now, now + seconds, in_start, in_start + seconds + model.latency};
+        transfer = {m.send,
+                    m.receive,
+                    link,
+                    now,
+                    now + seconds,
+                    in_start,
+                    in_start + seconds,
+                    in_start + seconds + model.latency};
         return true;
     }
     return false;

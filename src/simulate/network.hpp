@@ -16,11 +16,12 @@ class Network {
     struct Transfer {
         std::int32_t send = -1, receive = -1;  // steps
         std::int32_t link = -1;                // of the sender: give it back when it is over
-        double out_start = 0, out_end = 0, in_start = 0, in_end = 0;
+        double out_start = 0, out_end = 0, in_start = 0;
+        double in_free = 0, in_end = 0;  // the receiving side may go on; the tiles are there
     };
 
     /// A message whose send and receive may both start.
-    void post(std::int32_t send, std::int32_t receive, int from_rank, int to_rank, double bytes);
+    void post(std::int32_t send, std::int32_t receive, int from_rank, int to_rank, double bytes, std::int64_t tiles);
     /// The next message that can leave some link that is idle now; false where there is none.
     bool start_one(double now, Transfer& transfer);
     void link_is_idle(std::int32_t link) {
@@ -36,6 +37,7 @@ class Network {
     struct Message {
         std::int32_t send, receive;
         double bytes;
+        std::int64_t tiles;
     };
     struct Queue {
         std::int32_t to;  // receiving node
@@ -49,6 +51,7 @@ class Network {
         std::vector<Queue> queues;
     };
     LinkModel between_, within_;
+    double tile_seconds_ = 0;  // of a node's ranks, which work at once
     int ranks_per_node_ = 1, nodes_ = 1;
     std::vector<Sender> links_;    // a node's way out, then the links within nodes
     std::vector<double> in_free_;  // same numbers: when the receiving side is free

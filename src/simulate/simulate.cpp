@@ -242,7 +242,7 @@ void Simulator::ready(std::int32_t step) {
         if (!ready_[partner_[step]]) return;
         const bool send = is_send(s.kind);
         const auto from = send ? step : partner_[step], to = send ? partner_[step] : step;
-        network_.post(from, to, plan_.steps[from].rank, plan_.steps[to].rank, costs_.bytes(s));
+        network_.post(from, to, plan_.steps[from].rank, plan_.steps[to].rank, costs_.bytes(s), s.end - s.begin);
     }
 }
 
@@ -361,7 +361,7 @@ void Simulator::start_messages() {
         const double bytes = costs_.bytes(plan_.steps[t.send]);
         const int lane = network_.within_node(t.link) ? 1 : 0;
         span({from, LaneKind::send, lane}, t.send, t.out_start, t.out_end, bytes);
-        span({to, LaneKind::receive, lane}, t.receive, t.in_start, t.in_end, bytes);
+        span({to, LaneKind::receive, lane}, t.receive, t.in_start, t.in_free, bytes);
     }
 }
 

@@ -119,6 +119,22 @@ ContractReport contract_into(std::string_view spec, const std::type_identity_t<C
                              const std::type_identity_t<ContractOperand<T>>& b, Tensor<T>& c,
                              const ContractOptions& options = {});
 
+/// A result that is never stored whole: each tile is handed over once, finished, with its norm, and forgotten. Called
+/// from several threads at once, in no order. On devices no more than a few tiles are held on the host at a time.
+/// Each rank is handed the tiles that it owns. Returns the shape of the result (this rank's norms) with the report.
+template <Scalar T>
+struct ConsumedContraction {
+    Shape shape;
+    ContractReport report;
+};
+template <Scalar T>
+using TileConsumer = std::function<void(std::int64_t slot, std::span<const T> tile, double norm)>;
+template <Scalar T>
+ConsumedContraction<T> contract_each(std::string_view spec, const std::type_identity_t<ContractOperand<T>>& a,
+                                     const std::type_identity_t<ContractOperand<T>>& b,
+                                     const std::type_identity_t<TileConsumer<T>>& consume,
+                                     const ContractOptions& options = {});
+
 /// Just the tensor.
 template <Scalar T>
 Tensor<T> einsum(std::string_view spec, const Tensor<T>& a, const Tensor<T>& b) {
