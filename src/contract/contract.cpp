@@ -237,6 +237,7 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
         if (plan.devices_per_rank > 0) {
             DeviceOptions on;
             on.memory = options.device_memory;
+            on.ranks = &ranks;
             const auto ran = execute_devices(plan, ranks.rank(), options.devices, pa.source(), pb.source(), sink, how, on);
             counts = ran.host;
             for (const auto& d : ran.devices) {

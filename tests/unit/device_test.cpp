@@ -141,9 +141,9 @@ TEST(StagingRing, HandsOutWhatIsFree) {
     StagingRing ring(4096);
     const auto a = ring.try_take(1000), b = ring.try_take(1500), c = ring.try_take(1024);
     ASSERT_TRUE(a && b && c);
-    EXPECT_FALSE(ring.try_take(512));
+    EXPECT_FALSE(ring.try_take(600));
     ring.give(*b);
-    EXPECT_FALSE(ring.try_take(512));  // the oldest is still out
+    EXPECT_FALSE(ring.try_take(600));  // the oldest is still out
     ring.give(*a);
     const auto d = ring.try_take(2000);
     ASSERT_TRUE(d);

@@ -15,7 +15,8 @@ struct DeviceOptions {
     bool trace = false;       // keep a time line
     /// Pinned host memory for copies in and out, all devices together; at least a few tiles of each are taken.
     std::int64_t staging_bytes = std::int64_t{320} << 20;
-    int threads = 0;  // that pack and unpack; 0: the plan's
+    int threads = 0;                // that pack and unpack; 0: the plan's
+    Communicator* ranks = nullptr;  // of the plan, where there are several
     /// For tests of failing kernels: this compute step of the rank (counted from 0) runs a kernel that fails.
     std::int64_t fault_at_compute = -1;
 };

@@ -33,7 +33,8 @@ DeviceInterpreter<T>::DeviceInterpreter(std::span<const std::unique_ptr<Device>>
       tiles_b_(plan.b, spec_.b(), labels_.k, labels_.n, labels_.batch, sizeof(T)),
       tiles_c_(plan.c, spec_.c(), labels_.m, labels_.n, labels_.batch, sizeof(T)),
       arena_(plan.rank_counts.at(static_cast<std::size_t>(rank)).arena_bytes, options.budget, "tiles on their way"),
-      scheduler_(plan, rank, static_cast<int>(devices.size()), [this](std::int32_t s) { host_ready(s); }) {
+      scheduler_(plan, rank, static_cast<int>(devices.size()), [this](std::int32_t s) { host_ready(s); }),
+      board_(plan.ranks > 1 ? plan.steps.size() : 0) {
     static_assert(sizeof(T) == kElement[static_cast<int>(ScalarTraits<T>::kind)]);
     ensure(plan.scalar == ScalarTraits<T>::kind, "a plan for {} is run with {}", name(plan.scalar),
            name(ScalarTraits<T>::kind));
@@ -165,6 +166,7 @@ void DeviceInterpreter<T>::watch() {
             bool any = false;
             for (const auto& e : entries_)
                 for (const auto& s : e->streams) any |= s->poll(device_options_.trace);
+            if (messages_) any |= poll_messages();
             if (!any) std::this_thread::sleep_for(std::chrono::microseconds(10));
         }
     });
@@ -176,6 +178,7 @@ DeviceExecuteCounts DeviceInterpreter<T>::run() {
     try {
         pool_.emplace(resolve_threads(device_options_.threads > 0 ? device_options_.threads : plan_.threads),
                       [this](std::exception_ptr e) { scheduler_.fail(std::move(e)); });
+        start_messages();
         start_threads();
         scheduler_.start();
     } catch (...) {
@@ -187,10 +190,15 @@ DeviceExecuteCounts DeviceInterpreter<T>::run() {
     } catch (...) {
         failure = std::current_exception();
     }
+    if (messages_ && failure) board_.fail();
     shut_down();
     if (failure) std::rethrow_exception(failure);
 
     DeviceExecuteCounts counts;
+    if (messages_) {
+        messages_->finish();
+        messages_->count(counts.host);
+    }
     counts.host.made_tiles = host_made_tiles_;
     counts.host.arena_bytes = arena_.bytes();
     counts.pinned_bytes = pinned_bytes_;
@@ -199,7 +207,6 @@ DeviceExecuteCounts DeviceInterpreter<T>::run() {
         r.descriptor_bytes = e->descriptor_bytes;
         r.launches = e->launches;
         r.high_water = e->device->high_water();
-        counts.host.made_tiles += r.made_tiles;
     }
     for (const auto& r : timeline_)
         if (r.end > 0) counts.timeline.push_back(r);
@@ -286,7 +293,7 @@ void DeviceInterpreter<T>::host_ready(std::int32_t step) {
                 }
                 tasks.emplace_back([this, &chain](Scratch&) {
                     const auto& sum = plan_.sums[static_cast<std::size_t>(chain.sum)];
-                    T* tile = sum.offset < 0 ? result_tile(sum.c) : in_host_arena(sum.offset);
+                    T* tile = sum_on_host(chain.sum);
                     std::fill_n(tile, tiles_c_[sum.c].elements, T(0));
                     if (chain.finishes) finish(sum.c, tile);
                 });
@@ -308,6 +315,16 @@ void DeviceInterpreter<T>::host_ready(std::int32_t step) {
                 });
             }
             break;
+        case StepKind::send:
+        case StepKind::receive:
+        case StepKind::send_sums:
+        case StepKind::receive_sums: {
+            for (auto d = s.first_dependency; d < s.first_dependency + s.dependencies; ++d)
+                board_.mark(plan_.dependencies[static_cast<std::size_t>(d)]);
+            const std::lock_guard lock(messages_mutex_);
+            open_messages_.push_back(step);
+            return;
+        }
         default:
             scheduler_.fail(std::make_exception_ptr(
                 InternalError(fmt::format("internal: step {} ({}) has no place beside devices", step, name(s.kind)))));
@@ -337,14 +354,66 @@ void DeviceInterpreter<T>::host_work(std::int32_t step, std::vector<WorkerPool::
 }
 
 template <Scalar T>
+T* DeviceInterpreter<T>::sum_on_host(std::int32_t id) {
+    const auto& s = plan_.sums[static_cast<std::size_t>(id)];
+    return s.offset < 0 ? result_tile(s.c) : in_host_arena(s.offset);
+}
+
+template <Scalar T>
 void DeviceInterpreter<T>::merge(const PlanMove& move) {
-    const auto& from = plan_.sums[static_cast<std::size_t>(move.from)];
-    const auto& to = plan_.sums[static_cast<std::size_t>(move.to)];
-    const auto at = [&](const PlanSum& s) { return s.offset < 0 ? result_tile(s.c) : in_host_arena(s.offset); };
-    const T* x = at(from);
-    T* y = at(to);
-    const auto n = tiles_c_[to.c].elements;
+    const T* x = sum_on_host(move.from);
+    T* y = sum_on_host(move.to);
+    const auto n = tiles_c_[plan_.sums[static_cast<std::size_t>(move.to)].c].elements;
     for (std::int64_t i = 0; i < n; ++i) y[i] += x[i];
+}
+
+// Messages between ranks: moved by the thread that also serves plans without devices.
+
+template <Scalar T>
+void DeviceInterpreter<T>::start_messages() {
+    if (plan_.ranks == 1) return;
+    ensure(device_options_.ranks && device_options_.ranks->size() == plan_.ranks, "a plan of {} ranks on {}",
+           plan_.ranks, device_options_.ranks ? device_options_.ranks->size() : 1);
+    messages_.emplace(plan_, *device_options_.ranks, board_);
+    messages_->start([this](std::int32_t step) { return message_pieces(plan_.steps[static_cast<std::size_t>(step)]); });
+}
+
+template <Scalar T>
+bool DeviceInterpreter<T>::poll_messages() {
+    if (board_.failed()) {
+        messages_->finish();  // throws what failed
+        return false;
+    }
+    std::vector<std::int32_t> over;
+    {
+        const std::lock_guard lock(messages_mutex_);
+        std::erase_if(open_messages_, [&](std::int32_t step) {
+            if (!board_.done(step)) return false;
+            over.push_back(step);
+            return true;
+        });
+    }
+    for (const auto step : over) scheduler_.done(step);
+    return !over.empty();
+}
+
+template <Scalar T>
+std::vector<MessagePiece> DeviceInterpreter<T>::message_pieces(const PlanStep& s) {
+    std::vector<MessagePiece> out;
+    for (auto i = s.begin; i < s.end; ++i) {
+        if (s.kind == StepKind::send_sums || s.kind == StepKind::receive_sums) {
+            const auto& move = plan_.moves[static_cast<std::size_t>(i)];
+            const auto id = s.kind == StepKind::send_sums ? move.from : move.to;
+            const auto c = plan_.sums[static_cast<std::size_t>(id)].c;
+            out.push_back({sum_on_host(id), tiles_c_[c].elements * static_cast<std::int64_t>(sizeof(T))});
+            continue;
+        }
+        const auto& t = plan_.arrivals[static_cast<std::size_t>(i)];
+        void* data = s.kind == StepKind::receive ? static_cast<void*>(in_host_arena(t.offset))
+                                                 : const_cast<T*>(source(t.operand).stored(t.slot));
+        out.push_back({data, tiles(t.operand)[t.slot].elements * static_cast<std::int64_t>(sizeof(T))});
+    }
+    return out;
 }
 
 // ------------------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@
 #include "execute/device/staging_ring.hpp"
 #include "execute/device/stream_queue.hpp"
 #include "execute/device/worker_pool.hpp"
+#include "execute/messages.hpp"
 
 namespace tessera {
 
@@ -110,6 +111,10 @@ class DeviceInterpreter {
     void host_ready(std::int32_t step);
     void host_work(std::int32_t step, std::vector<WorkerPool::Task> tasks);
     void merge(const PlanMove& move);
+    void start_messages();
+    bool poll_messages();
+    std::vector<MessagePiece> message_pieces(const PlanStep& s);
+    T* sum_on_host(std::int32_t id);
 
     // Marks of a step on its stream.
     void begin_step(int d, Lane lane, std::int32_t step);
@@ -150,6 +155,10 @@ class DeviceInterpreter {
     std::int64_t pinned_bytes_ = 0;
 
     StepScheduler scheduler_;
+    StepBoard board_;  // of messages: what they wait for, and which are over
+    std::optional<Messages> messages_;
+    std::mutex messages_mutex_;
+    std::vector<std::int32_t> open_messages_;  // whose turn has come
     std::vector<std::thread> lanes_;
     std::thread watcher_;
     std::atomic<bool> watching_{false};
