@@ -8,8 +8,6 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <exception>
-#include <new>
 
 #include "command.hpp"
 #include "probe/rates.hpp"
@@ -51,28 +49,20 @@ int main(int argc, char** argv) {
         const auto action = add(app);
         commands.emplace_back(app.get_subcommands({}).back(), action);
     }
+    Communicator* ranks = nullptr;
     try {
+        ranks = &mpi_world();
         app.parse(argc, argv);
     } catch (const CLI::ParseError& e) {
-        if (e.get_exit_code() == 0) return app.exit(e);
-        fmt::print(stderr, "tessera: {}\n", e.what());
+        if (e.get_exit_code() == 0) return ranks->rank() == 0 ? app.exit(e) : 0;
+        if (ranks->rank() == 0) fmt::print(stderr, "tessera: {}\n", e.what());
         return 2;
-    }
-    try {
-        for (const auto& [command, action] : commands)
-            if (command->parsed()) action();
-        return 0;
-    } catch (const app::CheckFailed& e) {
-        fmt::print(stderr, "tessera: {}\n", e.what());
-        return 4;
-    } catch (const Error& e) {
+    } catch (const Error& e) {  // started on many ranks, but there is no MPI in this build
         fmt::print(stderr, "tessera: {}\n", e.what());
         return e.exit_code();
-    } catch (const std::bad_alloc&) {
-        fmt::print(stderr, "tessera: out of memory\n");
-        return 3;
-    } catch (const std::exception& e) {
-        fmt::print(stderr, "tessera: internal: {}\n", e.what());
-        return 70;
     }
+    return run_ranks_or_abort(*ranks, [&] {
+        for (const auto& [command, action] : commands)
+            if (command->parsed()) action();
+    });
 }

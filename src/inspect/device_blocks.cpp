@@ -6,7 +6,7 @@
 
 #include "base/check.hpp"
 #include "base/units.hpp"
-#include "machine/device_reserve.hpp"
+#include "machine/device_layout.hpp"
 
 namespace tessera {
 

@@ -5,6 +5,7 @@
 
 #include "base/check.hpp"
 #include "base/units.hpp"
+#include "machine/device_layout.hpp"
 
 namespace tessera {
 
@@ -76,7 +77,7 @@ std::vector<std::int64_t> device_bytes(const Shape& shape, const ContractionSpec
         std::int64_t rows = 1, cols = 1;
         for (int d = 0; d < extents.size(); ++d)
             (spec.role(labels[static_cast<std::size_t>(d)]) == columns ? cols : rows) *= extents[d];
-        out[s] = align_up(rows * align_up(cols * element, 16), kDeviceAlignment);
+        out[s] = device_tile_bytes(1, rows, cols, element);
     }
     return out;
 }

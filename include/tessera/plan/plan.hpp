@@ -90,9 +90,6 @@ struct PlanStep {
     bool operator==(const PlanStep&) const = default;
 };
 
-/// Tiles in device memory start at multiples of this, and take as much.
-inline constexpr std::int64_t kDeviceAlignment = 256;
-
 /// Of one rank. Device figures are in DeviceCounts.
 struct RankCounts {
     double flops = 0;
