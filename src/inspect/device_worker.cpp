@@ -270,6 +270,7 @@ std::vector<std::int32_t> DeviceWorker::bring(int d, const std::vector<ChunkTile
     });
 
     std::vector<std::int32_t> steps;
+    std::pair<int, std::int32_t> before{made - 1, -1};  // the piece before, of the same source: the last one stands for all
     auto& n = counts(d);
     for (std::size_t begin = 0; begin < from.size();) {
         auto end = begin + 1;
@@ -279,6 +280,7 @@ std::vector<std::int32_t> DeviceWorker::bring(int d, const std::vector<ChunkTile
             piece += from[end++].second->bytes;
         const int source = from[begin].first;
         std::vector<std::int32_t> waits{after};
+        if (source == before.first) waits.push_back(before.second);
         const auto first = static_cast<std::int64_t>(plan.arrivals.size());
         for (auto i = begin; i < end; ++i) {
             const auto& tile = *from[i].second;
@@ -319,6 +321,7 @@ std::vector<std::int32_t> DeviceWorker::bring(int d, const std::vector<ChunkTile
                     other.copied_out[use].push_back(step);
             }
         }
+        before = {source, step};
         steps.push_back(step);
         begin = end;
     }
