@@ -4,6 +4,8 @@
 
 #include "base/units.hpp"
 #include "command.hpp"
+#include "commit.hpp"
+#include "probe/rates.hpp"
 
 namespace tessera::app {
 
@@ -46,6 +48,8 @@ nlohmann::json to_json(const ContractionSummary& s) {
         {"ranks", 1},
         {"devices", nlohmann::json::array()},
         {"threads", r.threads},
+        {"machine", cpu_name()},
+        {"commit", bench::build_commit()},
     };
     if (!s.problem.empty()) j["problem"] = s.problem;
     return j;
