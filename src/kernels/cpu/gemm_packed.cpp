@@ -338,7 +338,8 @@ void PackedProduct<R>::multiply(const RealChain<R>& chain, const RealChain<R>* n
     // A copy of C that several blocks of k add to is kept meanwhile.
     const std::int64_t width = ceil_div(n_split.size(0) * grain, table_.lanes) * table_.lanes;
     const bool kept = !chain.in_place && blocks_.size() > 1;
-    const EvenSplit m_split(chain.m, ceil_div(chain.m, kept ? kCopyBytes / size / width : kSweepRows));
+    const EvenSplit m_split(chain.m,
+                            ceil_div(chain.m, std::min(kSweepRows, kept ? kCopyBytes / size / width : kSweepRows)));
 
     for (std::int64_t jb = 0; jb < n_split.parts; ++jb) {
         const std::int64_t n_begin = n_split.begin(jb) * grain;
