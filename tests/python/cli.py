@@ -67,12 +67,21 @@ class Run(unittest.TestCase):
             (["run", "blocks:4,8,0.5", "--memory", "100B"], 3, "smallest"),
             (["bench", "triples", "--size", "Z"], 2, "Z"),
             (["run"], 2, "problem"),
-            (["fly"], 2, ""),
-            ([], 2, ""),
+            (["fly"], 2, "'fly'"),
+            (["bench", "fly"], 2, "'fly'"),
+            (["show", "no\nsuch.h5"], 2, "no\\nsuch.h5"),
+            ([], 2, "subcommand"),
         ]:
             done = run(*arguments, code=code)
             self.assertIn(word, done.stderr)
             self.assertEqual(done.stdout, "")
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+    def test_a_full_disk_behind_stdout_is_noticed(self):
+        for arguments in (["info"], ["info", "--json"], ["run", "blocks:4,8,0.5"], ["show", "blocks:4,8,0.5"], ["--help"], ["--version"]):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=300)
+            self.assertEqual(done.returncode, 3, arguments)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
     def test_help_has_an_example(self):
@@ -164,6 +173,8 @@ class Contract(unittest.TestCase):
             (["ik,kj-ij", "--a", "A.npy", "--b", "A.npy"], ["->"]),
             (["ik,kj->ij", "--a", "A.npy"], ["--b"]),
             (["ik,kj->ij", "--a", "A.npy", "--b", "A.npy", "--beta", "1"], ["C.h5"]),
+            (["ij->ji", "--a", "A.npy", "--explain"], ["--explain", "ij->ji"]),
+            (["ij->ji", "--a", "A.npy", "--algorithm", "outer_product"], ["--algorithm", "ij->ji"]),
         ]:
             done = run("contract", *arguments, "--out", "C.h5", code=2, cwd=self.folder)
             for word in words:
@@ -171,6 +182,18 @@ class Contract(unittest.TestCase):
             self.assertEqual(out.read_bytes(), old)
         self.assertEqual(before, sorted(p.name for p in self.folder.iterdir()))
         run("contract", "ik,kj->ij", "--a", "A.npy", "--b", "A.npy", "--out", "no/such/folder/C.h5", code=2, cwd=self.folder)
+        for name in ("C.txt", "C", "h5"):
+            self.assertIn(name, run("contract", "ij->ij", "--a", "A.npy", "--out", name, code=2, cwd=self.folder).stderr)
+            self.assertFalse((self.folder / name).exists())
+
+    def test_a_dangling_link_is_written_through(self):
+        self.save("A.npy", (4, 4), "f8")
+        (self.folder / "link.h5").symlink_to("real.h5")
+        run("contract", "ij->ij", "--a", "A.npy", "--out", "link.h5", cwd=self.folder)
+        self.assertTrue((self.folder / "link.h5").is_symlink())
+        self.assertIn("float64", run("show", "real.h5", cwd=self.folder).stdout)
+        (self.folder / "round.h5").symlink_to("round.h5")
+        self.assertIn("symbolic", run("contract", "ij->ij", "--a", "A.npy", "--out", "round.h5", code=2, cwd=self.folder).stderr)
 
 
 if __name__ == "__main__":
