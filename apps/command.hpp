@@ -61,5 +61,6 @@ Action add_run(CLI::App& app);
 Action add_contract(CLI::App& app);
 Action add_show(CLI::App& app);
 Action add_bench(CLI::App& app);
+Action add_energy(CLI::App& app);
 
 }  // namespace tessera::app
