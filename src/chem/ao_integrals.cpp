@@ -23,22 +23,35 @@ void EnginePool::give(std::unique_ptr<Integrals::Coulomb> engine) {
     free_.push_back(std::move(engine));
 }
 
-AoTiling tile_atoms(const Basis& basis, std::int64_t target) {
+AoTiling tile_clusters(const Basis& basis, const std::vector<std::int64_t>& cluster_of_atom) {
     AoTiling t;
     std::vector<std::int64_t> sizes;
-    const auto atoms = static_cast<std::int64_t>(basis.first_shell.size()) - 1;
-    for (std::int64_t a = 0; a < atoms; ++a) {
-        const auto n = basis.functions_of(a);
+    std::int64_t last = -1;
+    for (std::size_t a = 0; a < cluster_of_atom.size(); ++a) {
+        const auto n = basis.functions_of(static_cast<std::int64_t>(a));
         if (n == 0) continue;
-        if (sizes.empty() || sizes.back() + n > target) {
+        if (sizes.empty() || cluster_of_atom[a] != last) {
             sizes.push_back(0);
             t.first_shell.push_back(basis.first_shell[a]);
         }
+        last = cluster_of_atom[a];
         sizes.back() += n;
     }
     t.first_shell.push_back(static_cast<std::int64_t>(basis.shells.size()));
     t.functions = Tiling::from_sizes(sizes);
     return t;
+}
+
+AoTiling tile_atoms(const Basis& basis, std::int64_t target) {
+    std::vector<std::int64_t> cluster;
+    std::int64_t filled = 0;
+    for (std::int64_t a = 0; a + 1 < static_cast<std::int64_t>(basis.first_shell.size()); ++a) {
+        const auto n = basis.functions_of(a);
+        const bool fits = !cluster.empty() && filled + n <= target;
+        cluster.push_back(cluster.empty() ? 0 : cluster.back() + (fits ? 0 : 1));
+        filled = fits ? filled + n : n;
+    }
+    return tile_clusters(basis, cluster);
 }
 
 namespace {

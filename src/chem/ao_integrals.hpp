@@ -39,6 +39,8 @@ struct AoTiling {
 };
 /// Runs of whole atoms of about `target` functions; an atom with more than that is a tile.
 AoTiling tile_atoms(const Basis& basis, std::int64_t target);
+/// A tile for each run of atoms with the same cluster.
+AoTiling tile_clusters(const Basis& basis, const std::vector<std::int64_t>& cluster_of_atom);
 
 /// (p|q), tiles p >= q only, over pairs of basis functions.
 class AoIntegrals {

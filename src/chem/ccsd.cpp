@@ -19,26 +19,6 @@ RealTensor spin_summed(const RealTensor& x, TensorWork& work) {
 /// x[i][j][a][b] + x[j][i][b][a]
 RealTensor symmetric(const RealTensor& x, TensorWork& work) { return add(1.0, x, 1.0, work.permuted("jiba->ijab", x)); }
 
-/// Divided by e_i - e_a, or e_i + e_j - e_a - e_b.
-void divide(RealTensor& x, const Orbitals& orbitals) {
-    const auto &eo = orbitals.occupied_energies, &ev = orbitals.virtual_energies;
-    x.update_tiles([&](const TileInfo& info, std::span<double> tile) {
-        std::size_t n = 0;
-        if (info.extents.size() == 2) {
-            for (std::int64_t i = 0; i < info.extents[0]; ++i)
-                for (std::int64_t a = 0; a < info.extents[1]; ++a)
-                    tile[n++] /= eo[info.begin[0] + i] - ev[info.begin[1] + a];
-            return;
-        }
-        for (std::int64_t i = 0; i < info.extents[0]; ++i)
-            for (std::int64_t j = 0; j < info.extents[1]; ++j)
-                for (std::int64_t a = 0; a < info.extents[2]; ++a) {
-                    const double e = eo[info.begin[0] + i] + eo[info.begin[1] + j] - ev[info.begin[2] + a];
-                    for (std::int64_t b = 0; b < info.extents[3]; ++b) tile[n++] /= e - ev[info.begin[3] + b];
-                }
-    });
-}
-
 /// The T1-dressed Fock matrix without orbital energies, and the singles' residual.
 struct Dressed {
     RealTensor kc, kj, bc, ia;
@@ -63,6 +43,25 @@ Dressed dressed_fock(const MoIntegrals& v, const RealTensor& exchange, const Rea
 
 }  // namespace
 
+void divide_by_energies(RealTensor& x, const Orbitals& orbitals) {
+    const auto &eo = orbitals.occupied_energies, &ev = orbitals.virtual_energies;
+    x.update_tiles([&](const TileInfo& info, std::span<double> tile) {
+        std::size_t n = 0;
+        if (info.extents.size() == 2) {
+            for (std::int64_t i = 0; i < info.extents[0]; ++i)
+                for (std::int64_t a = 0; a < info.extents[1]; ++a)
+                    tile[n++] /= eo[info.begin[0] + i] - ev[info.begin[1] + a];
+            return;
+        }
+        for (std::int64_t i = 0; i < info.extents[0]; ++i)
+            for (std::int64_t j = 0; j < info.extents[1]; ++j)
+                for (std::int64_t a = 0; a < info.extents[2]; ++a) {
+                    const double e = eo[info.begin[0] + i] + eo[info.begin[1] + j] - ev[info.begin[2] + a];
+                    for (std::int64_t b = 0; b < info.extents[3]; ++b) tile[n++] /= e - ev[info.begin[3] + b];
+                }
+    });
+}
+
 RealTensor make_tau(const Amplitudes& t, TensorWork& work) {
     RealTensor tau = t.t2;
     work.add_product("ia,jb->ijab", t.t1, t.t1, tau);
@@ -71,7 +70,7 @@ RealTensor make_tau(const Amplitudes& t, TensorWork& work) {
 
 RealTensor first_order_doubles(const MoIntegrals& integrals, const Orbitals& orbitals) {
     RealTensor t = integrals.oovv;
-    divide(t, orbitals);
+    divide_by_energies(t, orbitals);
     return t;
 }
 
@@ -145,8 +144,8 @@ Amplitudes next_amplitudes(const MoIntegrals& v, const Orbitals& orbitals, AbcdT
     w.add_product("ikab,kj->ijab", t2, add(1.0, f.kj, 1.0, u_oo), sum, -1);
 
     axpy(1.0, symmetric(sum, w), next.t2);
-    divide(next.t1, orbitals);
-    divide(next.t2, orbitals);
+    divide_by_energies(next.t1, orbitals);
+    divide_by_energies(next.t2, orbitals);
     return next;
 }
 

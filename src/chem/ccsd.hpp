@@ -31,6 +31,8 @@ struct CcsdResult {
 RealTensor first_order_doubles(const MoIntegrals& integrals, const Orbitals& orbitals);
 /// The sum of [2 (ia|jb) - (ib|ja)] tau.
 double correlation_energy(const MoIntegrals& integrals, const RealTensor& tau, TensorWork& work);
+/// x[i][a] divided by e_i - e_a, x[i][j][a][b] by e_i + e_j - e_a - e_b.
+void divide_by_energies(RealTensor& x, const Orbitals& orbitals);
 /// t2 + t1 t1
 RealTensor make_tau(const Amplitudes& t, TensorWork& work);
 

@@ -1,9 +1,13 @@
 #include "tessera/chem/energy.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
+#include "chem/checkpoint.hpp"
+#include "chem/clustering.hpp"
 #include "chem/molecule.hpp"
 #include "chem/text.hpp"
 #include "chem/triples_energy.hpp"
@@ -33,6 +37,8 @@ std::string name(Method method) {
 
 namespace {
 
+constexpr std::int64_t kFunctionsInTile = 16, kPairsInTile = 8;  // of basis functions, of localised orbitals
+
 class Calculation {
   public:
     Calculation(const Molecule& molecule, const EnergyOptions& options)
@@ -57,10 +63,12 @@ class Calculation {
         if (options_.log) options_.log(line);
     }
     void check();
+    std::vector<std::int64_t> order_by_clusters(std::int64_t functions);
     void self_consistent_field();
     void correlate();
+    void report_screening(DirectAbcd& abcd, const MoIntegrals& mo, const Orbitals& orbitals, const Amplitudes& t);
 
-    const Molecule& molecule_;
+    Molecule molecule_;  // its atoms in the order of their clusters
     const EnergyOptions& options_;
     TensorWork work_;
     EnergyResult result_;
@@ -87,15 +95,31 @@ void Calculation::check() {
             result_.frozen, pairs);
 }
 
+/// Neighbouring atoms make a tile of basis functions. Returns the cluster of each atom.
+std::vector<std::int64_t> Calculation::order_by_clusters(std::int64_t functions) {
+    const auto target = std::min<std::int64_t>(options_.tile, kFunctionsInTile);
+    std::vector<Point> points;
+    for (const auto& a : molecule_.atoms) points.push_back(a.at);
+    auto group = cluster(points, (functions + target - 1) / target);
+    std::vector<std::size_t> order(group.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return group[a] < group[b]; });
+    const auto atoms = molecule_.atoms;
+    for (std::size_t i = 0; i < order.size(); ++i) molecule_.atoms[i] = atoms[order[i]];
+    std::sort(group.begin(), group.end());
+    return group;
+}
+
 void Calculation::self_consistent_field() {
     const auto folder = options_.basis_folder.empty() ? basis_folder() : options_.basis_folder;
     const BasisSet set = find_basis(options_.basis, folder);
+    const auto clusters = order_by_clusters(place(set, molecule_).functions);
     integrals_ = std::make_unique<Integrals>(place(set, molecule_));
     const Basis& basis = integrals_->basis();
     say(fmt::format("{} atoms, {} electrons, {} basis functions ({})", molecule_.atoms.size(), molecule_.electrons(),
                     basis.functions, basis.name));
     double start = now_seconds();
-    ao_tiling_ = tile_atoms(basis, std::min<std::int64_t>(options_.tile, 16));
+    ao_tiling_ = tile_clusters(basis, clusters);
     ao_ = std::make_unique<AoIntegrals>(*integrals_, ao_tiling_, options_.threads);
     result_.integral_seconds = now_seconds() - start;
     say(fmt::format("integrals in {:.2f} s", result_.integral_seconds));
@@ -148,9 +172,27 @@ void Calculation::correlate() {
     how.converge = options_.converge;
     how.max_iterations = options_.max_iterations;
     how.log = options_.log;
+    if (!options_.checkpoint.empty()) {
+        if (auto restart = read_checkpoint(options_.checkpoint, orbitals, scf_.overlap, work_)) {
+            t = std::move(restart->amplitudes);
+            say(fmt::format("going on from iteration {} in {}", restart->iteration, options_.checkpoint));
+        }
+        how.keep = [&](const Amplitudes& now, int iteration, double) {
+            write_checkpoint(options_.checkpoint, orbitals, now, iteration);
+        };
+    }
+    std::unique_ptr<AbcdTerm> abcd;
+    DirectAbcd* direct = nullptr;
+    if (stored) {
+        abcd = stored_abcd(mo.vvvv, o);
+    } else {
+        auto term = std::make_unique<DirectAbcd>(*integrals_, ao_tiling_, orbitals, options_.screen, kPairsInTile);
+        direct = term.get();
+        abcd = std::move(term);
+    }
     say("CCSD");
-    const auto abcd = stored_abcd(mo.vvvv, o);
     const CcsdResult cc_result = ccsd(mo, orbitals, *abcd, std::move(t), how, work_);
+    if (direct) report_screening(*direct, mo, orbitals, cc_result.amplitudes);
     result_.ccsd = cc_result.energy;
     result_.iterations = cc_result.iterations;
     result_.t1_diagnostic = norm(cc_result.amplitudes.t1) / std::sqrt(2.0 * static_cast<double>(result_.occupied));
@@ -163,6 +205,22 @@ void Calculation::correlate() {
     result_.triples_flops = triples.flops;
     result_.triples_seconds = now_seconds() - start;
     say(fmt::format("(T) {:.10f} in {:.2f} s", result_.triples, result_.triples_seconds));
+}
+
+/// What the skipped tiles would have added to the doubles, and through them to the energy.
+void Calculation::report_screening(DirectAbcd& abcd, const MoIntegrals& mo, const Orbitals& orbitals,
+                                   const Amplitudes& t) {
+    result_.v_tiles = abcd.tiles();
+    result_.v_tiles_made = abcd.tiles_made();
+    if (options_.screen == 0) return;
+    const RealTensor tau = make_tau(t, work_);
+    const RealTensor screened = abcd.apply(tau, t.t1, work_);
+    abcd.set_screen(0);
+    RealTensor difference = add(1.0, screened, -1.0, abcd.apply(tau, t.t1, work_));
+    divide_by_energies(difference, orbitals);
+    result_.screen_change = correlation_energy(mo, difference, work_);
+    say(fmt::format("screening skipped {} of {} tiles of integrals; the energy changed by {:.1e} (first order)",
+                    result_.v_tiles - result_.v_tiles_made, result_.v_tiles, result_.screen_change));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/clock.hpp"
+#include "tessera/base/error.hpp"
 
 namespace tessera::chem {
 
