@@ -76,7 +76,7 @@ class Run(unittest.TestCase):
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
     def test_help_has_an_example(self):
-        for command in (["info"], ["contract"], ["run"], ["show"], ["bench"], ["bench", "sparse"], ["bench", "transpose"], ["bench", "triples"]):
+        for command in (["info"], ["contract"], ["run"], ["show"], ["energy"], ["bench"], ["bench", "sparse"], ["bench", "transpose"], ["bench", "triples"]):
             self.assertIn("Example: tessera " + command[0], run(*command, "--help").stdout)
         run("--version")
         info = json.loads(run("info", "--json").stdout)
