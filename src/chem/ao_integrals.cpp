@@ -161,35 +161,44 @@ Matrix AoIntegrals::two_electron(const Matrix& density, int threads) const {
             const auto columns = pairs_.pairs().size(TileIndex{q});
             const bool diagonal_q = pairs_.tile_i(q) == pairs_.tile_j(q);
             const auto width = pairs_.size(pairs_.tile_j(q)), height = pairs_.size(pairs_.tile_i(q));
+            std::vector<double> weighted(static_cast<std::size_t>(width));
             pairs_.for_each(p, [&](std::int64_t a, std::int64_t b, std::int64_t place) {
                 const auto m = m0 + a, o = n0 + b;
                 // Each stored value stands for up to eight; a pair or pair of pairs equal to its mirror counts half.
                 const double half_p = m == o ? 0.5 : 1.0;
                 const double* row = tile.data() + place * columns;
                 double sum = 0;
+                std::int64_t place_q = 0;
                 for (std::int64_t c = 0; c < height; ++c) {
                     const auto l = l0 + c;
                     const auto count = diagonal_q ? c + 1 : width;
+                    double* v = weighted.data();
+                    for (std::int64_t d = 0; d < count; ++d) v[d] = half_p * row[d];
+                    if (diagonal_q) v[c] *= 0.5;
+                    if (p == q)
+                        for (std::int64_t d = std::max<std::int64_t>(0, place - place_q); d < count; ++d)
+                            v[d] *= place == place_q + d ? 0.5 : 0.0;
                     const double *dm = &density(m, s0), *dn = &density(o, s0), *dl = &density(l, s0);
                     double *km = &k(m, s0), *kn = &k(o, s0), *jl = &j(l, s0);
                     const double dml = density(m, l), dnl = density(o, l), dmn = density(m, o);
                     double kml = 0, knl = 0, jmn = 0;
+#pragma omp simd reduction(+ : kml, knl, jmn)
                     for (std::int64_t d = 0; d < count; ++d) {
-                        const double half_q = l == s0 + d ? 0.5 : 1.0;
-                        double v = row[d] * half_p * half_q;
-                        if (p == q && place == (diagonal_q ? c * (c + 1) / 2 : c * width) + d) v *= 0.5;
-                        if (p == q && place < (diagonal_q ? c * (c + 1) / 2 : c * width) + d) v = 0;
-                        jmn += v * dl[d];
-                        jl[d] += v * dmn;
-                        kml += v * dn[d];
-                        knl += v * dm[d];
-                        km[d] += v * dnl;
-                        kn[d] += v * dml;
+                        jmn += v[d] * dl[d];
+                        kml += v[d] * dn[d];
+                        knl += v[d] * dm[d];
                     }
+#pragma omp simd
+                    for (std::int64_t d = 0; d < count; ++d) jl[d] += v[d] * dmn;
+#pragma omp simd
+                    for (std::int64_t d = 0; d < count; ++d) km[d] += v[d] * dnl;
+#pragma omp simd
+                    for (std::int64_t d = 0; d < count; ++d) kn[d] += v[d] * dml;
                     sum += jmn;
                     k(m, l) += kml;
                     k(o, l) += knl;
                     row += count;
+                    place_q += count;
                 }
                 j(m, o) += sum;
             });

@@ -6,6 +6,7 @@
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
+#include "base/units.hpp"
 #include "chem/checkpoint.hpp"
 #include "chem/clustering.hpp"
 #include "chem/molecule.hpp"
@@ -39,6 +40,28 @@ namespace {
 
 constexpr std::int64_t kFunctionsInTile = 16, kPairsInTile = 8;  // of basis functions, of localised orbitals
 
+/// Bytes of tensors held at once, at the worst moment. n functions, o correlated and v virtual orbitals.
+std::int64_t needed_bytes(std::int64_t functions, std::int64_t occupied, std::int64_t virtuals,
+                          const EnergyOptions& options) {
+    const auto n = static_cast<double>(functions), o = static_cast<double>(occupied), v = static_cast<double>(virtuals);
+    const double pairs = n * (n + 1) / 2, integrals = pairs * pairs / 2;
+    double most = integrals + 10 * n * n;
+    if (options.method == Method::mp2) most = std::max(most, integrals + pairs * n * o + pairs * o * v + o * o * v * v);
+    if (options.method == Method::ccsd || options.method == Method::ccsd_t) {
+        const bool stored = options.abcd == Abcd::stored;
+        const double kept = o * o * v * v + o * o * o * v + pairs * o * (o + v);
+        most = std::max(most, integrals + kept + pairs * n * v);
+        most = std::max(most, kept + pairs * n * v + pairs * v * v);
+        most = std::max(most, kept + pairs * v * v + (stored ? n * v * v * v : n * o * v * v + o * v * v * v));
+        if (stored) most = std::max(most, kept + n * v * v * v + v * v * v * v);
+        most = std::max(most, (stored ? v * v * v * v : o * o * n * n * 2) + o * v * v * v + 36 * o * o * v * v);
+        if (options.method == Method::ccsd_t)
+            most = std::max(most, (stored ? v * v * v * v : 0.0) + 3 * o * v * v * v + 20 * o * o * v * v);
+    }
+    constexpr double kRoom = 96 << 20;  // for tiles made on demand
+    return static_cast<std::int64_t>(8 * most + kRoom);
+}
+
 class Calculation {
   public:
     Calculation(const Molecule& molecule, const EnergyOptions& options)
@@ -63,6 +86,7 @@ class Calculation {
         if (options_.log) options_.log(line);
     }
     void check();
+    void check_memory(std::int64_t functions);
     std::vector<std::int64_t> order_by_clusters(std::int64_t functions);
     void self_consistent_field();
     void correlate();
@@ -95,6 +119,20 @@ void Calculation::check() {
             result_.frozen, pairs);
 }
 
+void Calculation::check_memory(std::int64_t functions) {
+    const auto pairs = molecule_.electrons() / 2;
+    const auto needed = needed_bytes(functions, pairs - result_.frozen, functions - pairs, options_);
+    if (options_.memory == 0 || needed <= options_.memory) return;
+    throw BudgetError(
+        fmt::format(
+            "a memory budget of {} ({} bytes) is too small for {} of {}: the smallest that works is "
+            "{} ({} bytes){}",
+            format_bytes(options_.memory), options_.memory, name(options_.method), molecule_.name, format_bytes(needed),
+            needed,
+            options_.abcd == Abcd::stored && options_.method >= Method::ccsd ? "; --abcd direct needs less" : ""),
+        options_.memory, needed);
+}
+
 /// Neighbouring atoms make a tile of basis functions. Returns the cluster of each atom.
 std::vector<std::int64_t> Calculation::order_by_clusters(std::int64_t functions) {
     const auto target = std::min<std::int64_t>(options_.tile, kFunctionsInTile);
@@ -118,6 +156,7 @@ void Calculation::self_consistent_field() {
     const Basis& basis = integrals_->basis();
     say(fmt::format("{} atoms, {} electrons, {} basis functions ({})", molecule_.atoms.size(), molecule_.electrons(),
                     basis.functions, basis.name));
+    check_memory(basis.functions);
     double start = now_seconds();
     ao_tiling_ = tile_clusters(basis, clusters);
     ao_ = std::make_unique<AoIntegrals>(*integrals_, ao_tiling_, options_.threads);
