@@ -64,8 +64,8 @@ int main(int argc, char** argv) {
     app.footer("Example: tessera run alkane:8:v3:min --explain\nEvery subcommand has --help with an example.");
 
     std::vector<std::pair<CLI::App*, app::Action>> commands;
-    for (auto* add : {app::add_info, app::add_contract, app::add_run, app::add_plan, app::add_simulate, app::add_show,
-                      app::add_bench}) {
+    for (auto* add : {app::add_info, app::add_contract, app::add_run, app::add_plan, app::add_simulate, app::add_energy,
+                      app::add_show, app::add_bench}) {
         const auto action = add(app);
         commands.emplace_back(app.get_subcommands({}).back(), action);
     }

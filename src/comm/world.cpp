@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/check.hpp"
+#include "base/units.hpp"
 
 namespace tessera {
 

@@ -85,7 +85,7 @@ class Run(unittest.TestCase):
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
     def test_help_has_an_example(self):
-        for command in (["info"], ["contract"], ["run"], ["show"], ["bench"], ["bench", "sparse"], ["bench", "transpose"], ["bench", "triples"]):
+        for command in (["info"], ["contract"], ["run"], ["show"], ["energy"], ["bench"], ["bench", "sparse"], ["bench", "transpose"], ["bench", "triples"]):
             self.assertIn("Example: tessera " + command[0], run(*command, "--help").stdout)
         run("--version")
         info = json.loads(run("info", "--json").stdout)
@@ -194,6 +194,79 @@ class Contract(unittest.TestCase):
         self.assertIn("float64", run("show", "real.h5", cwd=self.folder).stdout)
         (self.folder / "round.h5").symlink_to("round.h5")
         self.assertIn("symbolic", run("contract", "ij->ij", "--a", "A.npy", "--out", "round.h5", code=2, cwd=self.folder).stderr)
+
+
+class Energy(unittest.TestCase):
+    MOLECULES = pathlib.Path(__file__).resolve().parents[2] / "share/molecules"
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp())
+
+    def write(self, name, text):
+        (self.folder / name).write_text(text)
+        return self.folder / name
+
+    def test_json(self):
+        out = json.loads(run("energy", self.MOLECULES / "h2o.xyz", "--basis", "sto-3g", "--frozen-core", "--json").stdout)
+        for field in "nuclear rhf mp2 ccsd triples total converged iterations t1_diagnostic orbitals seconds time share_in_contractions".split():
+            self.assertIn(field, out)
+        self.assertEqual(out["orbitals"], {"basis": 7, "occupied": 4, "frozen": 1, "virtual": 2})
+        self.assertAlmostEqual(out["total"], out["rhf"] + out["ccsd"] + out["triples"], 12)
+        self.assertIs(out["converged"], True)
+
+    def test_progress_and_summary(self):
+        out = run("energy", self.MOLECULES / "h2o.xyz", "--basis", "STO-3G", "--method", "CCSD_T").stdout
+        for word in ("iter", "RHF", "MP2", "CCSD(T) total", "residual"):
+            self.assertIn(word, out)
+        quiet = run("energy", self.MOLECULES / "h2o.xyz", "--basis", "sto-3g", "--method", "rhf", "--quiet").stdout
+        self.assertEqual(quiet.count("\n"), 1)
+        self.assertAlmostEqual(float(quiet), -74.963, 2)
+
+    def test_bad_input(self):
+        water = self.MOLECULES / "h2o.xyz"
+        broken = self.write("broken.xyz", "3\n\nO 0 0 0\nH 0 x 0\n")
+        twice = self.write("twice.xyz", "2\n\nH 0 0 0\nH 0 0 0.001\n")
+        unknown = self.write("unknown.xyz", "1\n\nUuo 0 0 0\n")
+        krypton = self.write("krypton.xyz", "1\n\nKr 0 0 0\n")
+        lithium = self.write("lithium.xyz", "1\n\nLi 0 0 0\n")
+        basis = self.write("bad.g94", "H 0\nS 1 1.0\n -1 1\n")
+        for arguments, code, word in [
+            ([self.folder / "none.xyz"], 2, "none.xyz"),
+            ([self.folder], 2, str(self.folder)),
+            ([broken], 2, "line 4"),
+            ([twice], 2, "on top of each other"),
+            ([unknown], 2, "Uuo"),
+            ([krypton, "--basis", "cc-pvdz"], 2, "Kr"),
+            ([lithium], 2, "closed shells"),
+            ([lithium, "--charge", 1, "--frozen-core"], 2, "nothing is left"),
+            ([water, "--charge", 1], 2, "closed shells"),
+            ([water, "--charge", 10], 2, "electrons"),
+            ([water, "--basis", "6-31g"], 2, "def2-svp"),
+            ([water, "--basis", basis], 2, "-1"),
+            ([water, "--method", "dft"], 2, "ccsd(t)"),
+            ([water, "--converge", "-1"], 2, "-1"),
+            ([water, "--abcd", "magic"], 2, "magic"),
+            ([water, "--screen", "1e-9"], 2, "direct"),
+            ([water, "--devices", "0"], 3, "--devices 0"),
+            ([water, "--memory", "1KiB"], 3, "smallest"),
+            ([water, "--checkpoint", self.folder / "no/such/x.h5"], 2, "no/such"),
+            ([water, "--checkpoint", water, "--basis", "sto-3g"], 2, "h2o.xyz"),
+            ([water, "--max-iterations", 2], 4, "did not converge"),
+        ]:
+            done = run("energy", *arguments, "--json", "--quiet", code=code)
+            self.assertIn(word, done.stderr)
+            self.assertEqual(done.stdout, "")
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+    def test_checkpoint(self):
+        file = self.folder / "t.h5"
+        common = ["energy", self.MOLECULES / "h2o.xyz", "--basis", "sto-3g", "--method", "ccsd", "--json", "--quiet", "--checkpoint", file]
+        first = json.loads(run(*common, "--converge", "1e-4").stdout)
+        second = json.loads(run(*common).stdout)
+        third = json.loads(run(*common[:-2]).stdout)
+        self.assertLess(second["iterations"], third["iterations"])
+        self.assertAlmostEqual(second["ccsd"], third["ccsd"], 7)
+        self.assertNotEqual(first["ccsd"], second["ccsd"])
 
 
 if __name__ == "__main__":
