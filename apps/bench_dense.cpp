@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include "base/check.hpp"
+#include "commit.hpp"
 #include "peers.hpp"
+#include "probe/rates.hpp"
 
 namespace tessera {
 
@@ -15,8 +17,10 @@ Json bench_dense(const DenseBenchOptions& o) {
     const auto say = [&](const std::string& text) {
         if (!o.quiet) fmt::print(stderr, "{}\n", text);
     };
-    Json result = {{"bench", "dense"}, {"size", o.size},       {"tile", o.tile},
-                   {"ranks", o.ranks}, {"threads", o.threads}, {"ratio", nullptr}};
+    Json result = {{"bench", "dense"},      {"commit", bench::build_commit()},
+                   {"machine", cpu_name()}, {"size", o.size},
+                   {"tile", o.tile},        {"ranks", o.ranks},
+                   {"threads", o.threads},  {"ratio", nullptr}};
     const int ranks = o.ranks > 1 ? o.ranks : 0;
     if (ranks > 1 && !no_ranks_reason().empty()) throw MachineError(no_ranks_reason());
     const std::string problem = fmt::format("dense:{0},{0},{0},{1}", o.size, o.tile);

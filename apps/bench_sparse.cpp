@@ -11,7 +11,9 @@
 
 #include "base/check.hpp"
 #include "base/parallel.hpp"
+#include "commit.hpp"
 #include "peers.hpp"
+#include "probe/rates.hpp"
 #include "tessera/contract/contract.hpp"
 #include "tessera/index/contraction_spec.hpp"
 #include "tessera/problems/problem.hpp"
@@ -207,7 +209,11 @@ Json bench_permuted(const SparseBenchOptions& options) {
 
 Json bench_sparse(const SparseBenchOptions& options) {
     require(options.repetitions >= 1, "repetitions is {}, must be at least 1", options.repetitions);
-    Json result = {{"bench", "sparse"}, {"threads", resolve_threads(options.threads)}, {"worst_ratio", nullptr}};
+    Json result = {{"bench", "sparse"},
+                   {"commit", bench::build_commit()},
+                   {"machine", cpu_name()},
+                   {"threads", resolve_threads(options.threads)},
+                   {"worst_ratio", nullptr}};
     std::filesystem::path peer;
     if (options.peers && options.blocks) {
         peer = peer_program(options.peer_folder, "dbcsr_blocks");

@@ -9,6 +9,7 @@
 #include "base/check.hpp"
 #include "base/parallel.hpp"
 #include "base/units.hpp"
+#include "kernels/cuda/device.hpp"
 
 namespace tessera::app {
 
@@ -26,33 +27,66 @@ void add_contraction(CLI::App& command, ContractionOptions& o) {
                     "drop result tiles whose norm is below this, skip products that cannot matter")
         ->capture_default_str();
     command.add_option("--devices", o.devices, "GPUs to use: none, 0, 0,0 or all")->capture_default_str();
-    command.add_option("--memory", o.memory, "hard budget for tiles, as in 16GiB (default: no limit)");
-    command.add_option("--algorithm", o.algorithm, "auto, stationary_b or outer_product")->capture_default_str();
-    command.add_option("--grid", o.grid, "ranks as PxQ; this process is 1x1")->capture_default_str();
+    command.add_option("--memory", o.memory, "hard budget, as in 16GiB: of each device, without devices of a rank's tiles (default: what is there)");
+    command.add_option("--algorithm", o.algorithm, "auto, stationary_b, outer_product, split_k or replicate_b")
+        ->capture_default_str();
+    command.add_option("--blocks", o.blocks, "device blocks: auto, worst_fit or patches")->capture_default_str();
+    command.add_option("--grid", o.grid, "ranks as PxQ (default: from the problem)");
     command.add_option("--check", o.check, "result tiles to hold against the slow reference")
         ->capture_default_str()
         ->check(CLI::Range(0, 1000000));
     command.add_flag("--explain", o.explain, "print the plan first");
 }
 
+std::vector<int> parse_devices(const std::string& text) {
+    std::vector<int> out;
+    if (text == "none") return out;
+    const int there = kernels::cuda::device_count();
+    if (text == "all") {
+        if (there == 0) throw BackendUnavailable("--devices all: there is no CUDA device here; use --devices none");
+        for (int d = 0; d < there; ++d) out.push_back(d);
+        return out;
+    }
+    std::size_t at = 0;
+    while (at <= text.size()) {
+        const auto end = std::min(text.find(',', at), text.size());
+        const std::string word = text.substr(at, end - at);
+        require(!word.empty() && word.size() <= 4 && word.find_first_not_of("0123456789") == std::string::npos,
+                "--devices {}: none, all, or numbers as in 0 or 0,0", text);
+        out.push_back(std::stoi(word));
+        at = end + 1;
+    }
+    for (int d : out)
+        if (d >= there)
+            throw BackendUnavailable(fmt::format("--devices {}: device {} of {} here; use --devices none for the cores",
+                                                 text, d, there));
+    return out;
+}
+
 ContractOptions library_options(const ContractionOptions& o, const CommonOptions& common) {
     require(std::isfinite(o.alpha), "--alpha {} is not finite", o.alpha);
     require(std::isfinite(o.beta), "--beta {} is not finite", o.beta);
     require(std::isfinite(o.filter) && o.filter >= 0, "--filter {} is not a finite number >= 0", o.filter);
-    require(o.grid == "1x1", "--grid {}: there is one rank here, so the grid is 1x1", o.grid);
-    require(
-        o.devices == "none" || o.devices == "all" || o.devices.find_first_not_of("0123456789,") == std::string::npos,
-        "--devices {}: none, all, or numbers as in 0 or 0,0", o.devices);
-    if (o.devices != "none")
-        throw BackendUnavailable(
-            fmt::format("--devices {}: this build runs contractions on the CPU; use --devices none", o.devices));
     ContractOptions out;
     out.alpha = o.alpha;
     out.beta = o.beta;
     out.filter = o.filter;
-    out.memory = o.memory.empty() ? 0 : parse_bytes(o.memory);
+    out.devices = parse_devices(o.devices);
+    (out.devices.empty() ? out.memory : out.device_memory) = o.memory.empty() ? 0 : parse_bytes(o.memory);
     out.threads = common.threads;
     out.algorithm = o.algorithm;
+    out.blocks = o.blocks;
+    const int ranks = mpi_world().size();
+    if (!o.grid.empty()) {
+        int p = 0, q = 0, end = 0;
+        require(std::sscanf(o.grid.c_str(), "%dx%d%n", &p, &q, &end) == 2 && end == static_cast<int>(o.grid.size()) &&
+                    p >= 1 && q >= 1,
+                "--grid {}: two numbers as in 2x3", o.grid);
+        require(static_cast<std::int64_t>(p) * q == ranks, "--grid {} for {} rank{}", o.grid, ranks, ranks == 1 ? "" : "s");
+        out.grid_rows = p;
+        out.grid_cols = q;
+    }
+    if (ranks > 1) out.communicator = &mpi_world();
     return out;
 }
 
@@ -78,7 +112,7 @@ void ProgressBar::show(double done, double total) {
 
 void print_json(const nlohmann::json& object) {
     std::fputs((object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n").c_str(), stdout);
-    require(std::fflush(stdout) == 0, "stdout cannot be written");
+    if (std::fflush(stdout) != 0) throw MachineError("stdout cannot be written");
 }
 
 std::string hex(std::uint64_t value) { return fmt::format("{:016x}", value); }

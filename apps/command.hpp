@@ -10,6 +10,8 @@
 #include <string>
 
 #include "base/clock.hpp"
+#include "tessera/base/error.hpp"
+#include "tessera/comm/world.hpp"
 #include "tessera/contract/contract.hpp"
 
 namespace tessera::app {
@@ -23,12 +25,14 @@ void add_common(CLI::App& command, CommonOptions& options);
 
 struct ContractionOptions {
     double alpha = 1, beta = 0, filter = 0;
-    std::string devices = "none", memory, algorithm = "auto", grid = "1x1";
+    std::string devices = "none", memory, algorithm = "auto", blocks = "auto", grid;
     bool explain = false;
     int check = 8;
 };
-/// Adds --alpha --beta --filter --devices --memory --algorithm --grid --explain --check.
+/// Adds --alpha --beta --filter --devices --memory --algorithm --blocks --grid --explain --check.
 void add_contraction(CLI::App& command, ContractionOptions& options);
+/// none, all, or numbers; checked against the devices that are here.
+std::vector<int> parse_devices(const std::string& text);
 /// Checks them, and makes the library's options of them.
 ContractOptions library_options(const ContractionOptions& options, const CommonOptions& common);
 
@@ -50,9 +54,10 @@ void print_json(const nlohmann::json& object);
 std::string hex(std::uint64_t value);
 
 /// A check failed: exit code 4.
-class CheckFailed : public std::runtime_error {
+class CheckFailed : public Error {
   public:
-    using std::runtime_error::runtime_error;
+    using Error::Error;
+    int exit_code() const noexcept override { return 4; }
 };
 
 using Action = std::function<void()>;
@@ -60,6 +65,9 @@ Action add_info(CLI::App& app);
 Action add_run(CLI::App& app);
 Action add_contract(CLI::App& app);
 Action add_show(CLI::App& app);
+Action add_plan(CLI::App& app);
+Action add_simulate(CLI::App& app);
 Action add_bench(CLI::App& app);
+Action add_energy(CLI::App& app);
 
 }  // namespace tessera::app

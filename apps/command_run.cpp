@@ -1,13 +1,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <map>
+#include <optional>
+#include <set>
 
 #include "base/check.hpp"
 #include "base/units.hpp"
 #include "command.hpp"
+#include "contract/machine_for.hpp"
+#include "cublas_library.hpp"
+#include "execute/device/execute_devices.hpp"
 #include "inspect/build_plan.hpp"
+#include "kernels/cuda/device.hpp"
 #include "probe/rates.hpp"
 #include "report.hpp"
+#include "tensor/checksum.hpp"
 #include "tensor/tensor_impl.hpp"
 #include "tessera/problems/problem.hpp"
 
@@ -21,84 +30,190 @@ struct Options {
     std::string problem;
 };
 
+/// The problem's operands on these ranks, where the plan likes them.
+struct Operands {
+    Tensor<double> a;
+    std::optional<Tensor<double>> stored_b;
+    GeneratedTensor<double> made_b;
+    ContractOperand<double> b() const {
+        return stored_b ? ContractOperand<double>(*stored_b) : ContractOperand<double>(made_b);
+    }
+};
+
+PlanRequest request_of(const Problem& problem, const ContractionSpec& spec, const ContractOptions& options,
+                       const Shape& old_shape, double beta) {
+    PlanRequest request;
+    request.spec = &spec;
+    request.a = &problem.a;
+    request.b = &problem.b;
+    if (problem.b_on_demand)
+        request.source_b = !options.devices.empty() && problem.hash_b && device_can_make(spec, Operand::b)
+                               ? SourceKind::device_made
+                               : SourceKind::host_made;
+    request.screening = {options.filter, std::abs(options.alpha), problem.c ? &*problem.c : nullptr};
+    if (beta != 0) {
+        if (!problem.c) request.accumulate = &old_shape;
+        request.other_bytes = tile_storage_bytes(old_shape, sizeof(double));
+    }
+    request.host_memory = options.memory;
+    request.device_memory = options.device_memory;
+    request.algorithm = options.algorithm;
+    request.blocks = options.blocks;
+    request.grid_rows = options.grid_rows;
+    request.grid_cols = options.grid_cols;
+    return request;
+}
+
+/// Of all devices that are named, each once.
+double device_gemm_gflops(const std::vector<int>& devices) {
+    const bench::CublasLibrary cublas;
+    double rate = 0;
+    for (int d : std::set<int>(devices.begin(), devices.end())) {
+        kernels::cuda::set_device(d);
+        rate += bench::cublas_dgemm_gflops(cublas);
+    }
+    return rate;
+}
+
+/// The rate that the result is held against: of all ranks together; on devices, of all that are named.
+double gemm_rate(Communicator& ranks, const ContractOptions& options, int threads) {
+    double rate[] = {options.devices.empty() ? measure_gemm_gflops(threads) : device_gemm_gflops(options.devices)};
+    if (ranks.size() > 1) ranks.sum(std::span<double>(rate));
+    return rate[0];
+}
+
 void run(const Options& o) {
     auto options = library_options(o.contraction, o.common);
     const Problem problem = make_problem(o.problem);
-    const bool talk = !o.common.quiet && !o.common.json;
+    Communicator& ranks = mpi_world();
+    const bool first = ranks.rank() == 0, talk = first && !o.common.quiet && !o.common.json;
 
     const ContractionSpec spec(problem.spec);
     const Shape old_shape = problem.c ? *problem.c : Shape::dense(spec.result_grid(problem.a.grid(), problem.b.grid()));
-    // A budget that is too small is refused before the operands are made.
-    if (options.memory > 0) {
-        PlanRequest request;
-        request.spec = &spec;
-        request.a = &problem.a;
-        request.b = &problem.b;
-        if (problem.b_on_demand) request.source_b = SourceKind::host_made;
-        request.screening = {options.filter, std::abs(o.contraction.alpha), problem.c ? &*problem.c : nullptr};
-        if (o.contraction.beta != 0) {
-            if (!problem.c) request.accumulate = &old_shape;
-            request.other_bytes = tile_storage_bytes(old_shape, sizeof(double));
+    // A budget that is too small is refused before the operands are made. Across ranks the operands are made where the
+    // plan wants them.
+    Distribution lay_a, lay_b, lay_c;
+    if (options.memory > 0 || options.device_memory > 0 || ranks.size() > 1) {
+        const auto plan = build_plan(request_of(problem, spec, options, old_shape, o.contraction.beta),
+                                     machine_for(ranks, options));
+        lay_a = plan.distribution_a;
+        lay_b = plan.distribution_b;
+        lay_c = plan.distribution_c;
+        if (ranks.size() > 1) {
+            options.algorithm = plan.algorithm;
+            options.result_distribution = lay_c;
         }
-        request.memory = options.memory;
-        request.algorithm = options.algorithm;
-        build_plan(request, {});
     }
-    const double gemm_before = measure_gemm_gflops(o.common.threads);
-    const auto a = Tensor<double>::generate(problem.a, problem.make_a, o.common.threads);
-    std::optional<Tensor<double>> stored_b;
-    const GeneratedTensor<double> made_b{problem.b, problem.make_b};
-    if (!problem.b_on_demand) stored_b = Tensor<double>::generate(problem.b, problem.make_b, o.common.threads);
-    const auto b = stored_b ? ContractOperand<double>(*stored_b) : ContractOperand<double>(made_b);
+    const double gemm_before = gemm_rate(ranks, options, o.common.threads);
+    Operands x{Tensor<double>::generate(problem.a, problem.make_a, o.common.threads, {ranks, lay_a}),
+               std::nullopt,
+               {problem.b, problem.make_b, problem.hash_b}};
+    if (!problem.b_on_demand)
+        x.stored_b = Tensor<double>::generate(problem.b, problem.make_b, o.common.threads, {ranks, lay_b});
     if (problem.c) options.result_shape = &*problem.c;
     std::optional<Tensor<double>> old;
-    if (o.contraction.beta != 0) old = Tensor<double>::random(old_shape, 7);
+    if (o.contraction.beta != 0) old = Tensor<double>::random(old_shape, 7, o.common.threads, {ranks, lay_c});
+
+    // On devices a result that does not fit beside the operands is never stored: its tiles are hashed, the sampled
+    // ones kept, the others dropped.
+    VerifyOptions v;
+    v.tiles = o.contraction.check;
+    v.alpha = options.alpha;
+    v.threads = o.common.threads;
+    const bool checkable = o.contraction.beta == 0 && o.contraction.filter == 0;
+    const bool consume =
+        !options.devices.empty() && checkable &&
+        static_cast<double>(x.a.tile_bytes() + (problem.c ? problem.c->elements() : old_shape.elements()) * 8) >
+            0.8 * static_cast<double>(memory_bytes());
 
     Contraction<double> result;
     ContractionSummary s;
+    Shape shape;
+    std::vector<std::int64_t> hashes;
+    std::map<std::int64_t, std::vector<double>> kept;
     {
         ProgressBar bar(problem.name, talk);
         options.on_progress = [&](double done, double total) { bar.show(done, total); };
         double pause = 0;  // printing the plan and the first touch of memory are not part of the work
         options.on_plan = [&](const Plan& plan) {
             const double t = now_seconds();
-            if (o.contraction.explain) fmt::print(o.common.json ? stderr : stdout, "{}", explain(plan));
+            if (o.contraction.explain && first) fmt::print(o.common.json ? stderr : stdout, "{}", explain(plan));
             std::fflush(stdout);
-            touch_memory(plan.counts.bytes_c + plan.counts.arena_bytes + (64 << 20), o.common.threads);
+            const auto& mine = plan.rank_counts[static_cast<std::size_t>(ranks.rank())];
+            if (!consume) touch_memory(mine.stored_c + mine.arena_bytes + (64 << 20), o.common.threads);
+            shape = plan.c;
+            hashes.assign(static_cast<std::size_t>(plan.c.tile_count()), 0);
+            if (consume)
+                for (auto slot : verify_slots(plan.c, v)) kept[slot];
             pause = now_seconds() - t;
         };
         const double start = now_seconds();
         if (old) {
-            result.report = contract_into<double>(problem.spec, a, b, *old, options);
+            result.report = contract_into<double>(problem.spec, x.a, x.b(), *old, options);
             result.tensor = std::move(*old);
+        } else if (consume) {
+            result.report = contract_each<double>(
+                                problem.spec, ContractOperand<double>(x.a), x.b(),
+                                [&](std::int64_t slot, std::span<const double> tile, double) {
+                                    hashes[slot] = std::bit_cast<std::int64_t>(tile_checksum(
+                                        shape.tile(slot), tile.data(), static_cast<std::int64_t>(tile.size_bytes())));
+                                    if (const auto k = kept.find(slot); k != kept.end())
+                                        k->second.assign(tile.begin(), tile.end());
+                                },
+                                options)
+                                .report;
         } else {
-            result = contract<double>(problem.spec, ContractOperand<double>(a), b, options);
+            result = contract<double>(problem.spec, ContractOperand<double>(x.a), x.b(), options);
         }
         s.seconds = now_seconds() - start - pause;
     }
-    s.gemm_gflops = std::max(gemm_before, measure_gemm_gflops(o.common.threads));
+    if (ranks.size() > 1) {
+        double seconds[] = {s.seconds};
+        ranks.max(std::span<double>(seconds));
+        s.seconds = seconds[0];
+    }
+    s.gemm_gflops = std::max(gemm_before, gemm_rate(ranks, options, o.common.threads));
     s.problem = problem.name;
     s.spec = problem.spec;
     s.report = result.report;
     s.density_a = problem.a.density();
     s.density_b = problem.b.density();
-    s.density_c = result.tensor.shape().density();
-    s.metadata_bytes = a.metadata_bytes() + (stored_b ? stored_b->metadata_bytes() : problem.b.metadata_bytes()) +
-                       result.tensor.metadata_bytes();
-    s.checksum = checksum(result.tensor);
-    const bool checkable = o.contraction.beta == 0 && o.contraction.filter == 0;
-    if (checkable) {
-        VerifyOptions v;
-        v.tiles = o.contraction.check;
-        v.alpha = options.alpha;
-        v.threads = o.common.threads;
-        s.checked = verify_sample<double>(problem.spec, a, b, result.tensor, v);
+    s.density_c = consume ? shape.density() : result.tensor.shape().density();
+    s.metadata_bytes = x.a.metadata_bytes() +
+                       (x.stored_b ? x.stored_b->metadata_bytes() : problem.b.metadata_bytes()) +
+                       (consume ? shape.metadata_bytes() : result.tensor.metadata_bytes());
+    if (consume) {
+        if (ranks.size() > 1) ranks.sum(std::span<std::int64_t>(hashes));
+        s.checksum = join_checksums(ScalarKind::f64, shape.grid(), hashes);
+    } else {
+        s.checksum = checksum(result.tensor);
     }
+    if (checkable) {
+        // Each rank looks at its own tiles; operands' tiles are made anew, wherever they are stored.
+        const GeneratedTensor<double> a{problem.a, problem.make_a}, b{problem.b, problem.make_b};
+        s.checked = verify_tiles<double>(
+            problem.spec, a, b, consume ? shape : result.tensor.shape(),
+            [&](std::int64_t slot) -> std::span<const double> {
+                if (!consume) return result.tensor.tile(slot);
+                return kept[slot];
+            },
+            v);
+        if (ranks.size() > 1) {
+            std::int64_t counts[] = {s.checked.tiles, s.checked.elements};
+            ranks.sum(std::span<std::int64_t>(counts));
+            s.checked.tiles = counts[0];
+            s.checked.elements = counts[1];
+            double error[] = {s.checked.max_relative_error};
+            ranks.max(std::span<double>(error));
+            s.checked.max_relative_error = error[0];
+        }
+    }
+    if (!first) return;
     if (o.common.json)
         print_json(to_json(s));
     else if (!o.common.quiet)
         fmt::print("{}", to_text(s));
-    if (s.checked.max_relative_error > 1e-12)
+    if (s.checked.max_relative_error > 1e-10)
         throw CheckFailed(fmt::format("{}: a sampled element is off by {:.2e} relative to the slow sum", problem.name,
                                       s.checked.max_relative_error));
 }

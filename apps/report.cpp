@@ -4,6 +4,8 @@
 
 #include "base/units.hpp"
 #include "command.hpp"
+#include "commit.hpp"
+#include "probe/rates.hpp"
 
 namespace tessera::app {
 
@@ -29,11 +31,11 @@ nlohmann::json to_json(const ContractionSummary& s) {
           {"b", r.bytes_b},
           {"c", r.bytes_c},
           {"metadata", s.metadata_bytes},
-          {"moved_host_to_device", 0},
-          {"moved_device_to_host", 0},
-          {"moved_device_to_device", 0},
-          {"sent", 0}}},
-        {"peak_bytes", {{"host", r.peak_host_bytes}, {"device", 0}}},
+          {"moved_host_to_device", r.loaded_bytes},
+          {"moved_device_to_host", r.stored_bytes},
+          {"moved_device_to_device", r.copied_bytes},
+          {"sent", r.sent_bytes}}},
+        {"peak_bytes", {{"host", r.peak_host_bytes}, {"device", r.peak_device_bytes}}},
         {"generated_tiles", r.made_tiles},
         {"dropped_tiles", r.dropped_tiles},
         {"left_out_bound", r.left_out},
@@ -43,9 +45,12 @@ nlohmann::json to_json(const ContractionSummary& s) {
           {"max_relative_error", s.checked.max_relative_error}}},
         {"checksum", hex(s.checksum)},
         {"algorithm", r.algorithm},
-        {"ranks", 1},
-        {"devices", nlohmann::json::array()},
+        {"ranks", r.ranks},
+        {"overlap", r.overlap},
+        {"devices", r.devices},
         {"threads", r.threads},
+        {"machine", cpu_name()},
+        {"commit", bench::build_commit()},
     };
     if (!s.problem.empty()) j["problem"] = s.problem;
     return j;
@@ -54,13 +59,16 @@ nlohmann::json to_json(const ContractionSummary& s) {
 std::string to_text(const ContractionSummary& s) {
     const auto& r = s.report;
     std::string out;
-    out += fmt::format("time        {} ({} planning), {} threads\n", format_seconds(s.seconds),
+    out += fmt::format("time        {} ({} planning), {} threads", format_seconds(s.seconds),
                        format_seconds(r.plan_seconds), r.threads);
+    if (r.ranks > 1) out += fmt::format(" on each of {} ranks", r.ranks);
+    if (!r.devices.empty()) out += fmt::format(", {} device{} a rank", r.devices.size(), r.devices.size() == 1 ? "" : "s");
+    out += "\n";
     if (r.flops > 0) {
         out += fmt::format("rate        {:.1f} GFLOP/s", gflops(s));
         if (s.gemm_gflops > 0)
-            out += fmt::format(", {:.0f} % of this machine's GEMM rate of {:.1f} GFLOP/s", 100 * fraction(s),
-                               s.gemm_gflops);
+            out += fmt::format(", {:.0f} % of {} GEMM rate of {:.1f} GFLOP/s", 100 * fraction(s),
+                               r.devices.empty() ? "this machine's" : "the devices'", s.gemm_gflops);
         out += "\n";
         out += fmt::format("work        {} in {} tile products", format_flops(r.flops), format_count(r.products));
         if (r.made_tiles > 0) out += fmt::format(", {} tiles made on demand", format_count(r.made_tiles));
@@ -68,6 +76,13 @@ std::string to_text(const ContractionSummary& s) {
     }
     out += fmt::format("density     A {:.2f} %, B {:.2f} %, C {:.2f} %\n", 100 * s.density_a, 100 * s.density_b,
                        100 * s.density_c);
+    if (r.ranks > 1)
+        out += fmt::format("messages    {} sent, {:.0f} % of the time they took was hidden behind work\n",
+                           format_bytes(r.sent_bytes), 100 * r.overlap);
+    if (!r.devices.empty())
+        out += fmt::format("transfers   {} to devices, {} back, {} from device to device; {} on a device at most\n",
+                           format_bytes(r.loaded_bytes), format_bytes(r.stored_bytes), format_bytes(r.copied_bytes),
+                           format_bytes(r.peak_device_bytes));
     out += fmt::format("memory      {} of tiles at most (A {}, B {}, C {})\n", format_bytes(r.peak_host_bytes),
                        format_bytes(r.bytes_a), format_bytes(r.bytes_b), format_bytes(r.bytes_c));
     if (r.left_out > 0 || r.dropped_tiles > 0)

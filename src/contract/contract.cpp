@@ -1,15 +1,20 @@
 #include "tessera/contract/contract.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
 #include "base/parallel.hpp"
+#include "contract/machine_for.hpp"
 #include "contract/reduce.hpp"
 #include "execute/cpu/execute.hpp"
+#include "execute/device/execute_devices.hpp"
 #include "inspect/build_plan.hpp"
+#include "kernels/cuda/device.hpp"
 #include "tensor/tensor_impl.hpp"
+#include "tessera/comm/world.hpp"
 
 namespace tessera {
 
@@ -35,12 +40,14 @@ struct Prepared {
     const GeneratedTensor<T>* made = nullptr;
     std::int64_t original_bytes = 0;  // of the operand a reduction was made from
 
-    Prepared(const ContractionSpec& spec, int operand, const ContractOperand<T>& x, int threads)
+    Prepared(const ContractionSpec& spec, int operand, const ContractOperand<T>& x, int threads, Communicator& ranks)
         : stored(x.stored()), made(x.made()) {
         if (!spec.needs_reduction(operand)) return;
         // A diagonal or a sum of an operand that is made on demand needs its tiles once, before the product.
         std::optional<Tensor<T>> all;
-        if (made) all = Tensor<T>::generate(made->shape, made->make, threads);
+        if (made)
+            all = Tensor<T>::generate(made->shape, made->make, threads,
+                                      {ranks, Distribution::even(made->shape.grid(), ranks.size())});
         const Tensor<T>& from = made ? *all : *stored;
         reduced = reduce(from, spec.labels(operand), spec.reduced_labels(operand), threads);
         if (stored) original_bytes = stored->tile_bytes();
@@ -51,9 +58,50 @@ struct Prepared {
     SourceKind kind() const { return stored ? SourceKind::stored : SourceKind::host_made; }
     TileSource<T> source() const {
         if (stored) return {[t = &stored->impl()](std::int64_t slot) { return t->tile(slot); }, {}};
-        return {{}, made->make};
+        return {{}, made->make, made->hash};
     }
 };
+
+/// The ranks that all operands live on.
+template <Scalar T>
+Communicator& ranks_of(const ContractOperand<T>& a, const ContractOperand<T>& b, const Tensor<T>* old,
+                       const ContractOptions& options) {
+    Communicator* ranks = nullptr;
+    const auto meet = [&](Communicator* found, const char* what) {
+        require(!ranks || ranks == found, "{} is on other ranks ({} of them) than the operands before it ({})", what,
+                found->size(), ranks ? ranks->size() : 0);
+        ranks = found;
+    };
+    if (a.stored()) meet(&a.stored()->communicator(), "A");
+    if (b.stored()) meet(&b.stored()->communicator(), "B");
+    if (old) meet(&old->communicator(), "C");
+    if (options.communicator) meet(options.communicator, "options.communicator");
+    return ranks ? *ranks : self_communicator();
+}
+
+std::int64_t most(Communicator& ranks, std::int64_t value) {
+    if (ranks.size() == 1) return value;
+    double v[] = {static_cast<double>(value)};
+    ranks.max(std::span<double>(v));
+    return static_cast<std::int64_t>(v[0]);
+}
+
+/// Work in which one rank may fail alone: then all of them end, since the others wait for it.
+template <class Work>
+void together(Communicator& ranks, Work&& work) {
+    if (ranks.size() == 1)
+        work();
+    else
+        run_ranks_or_abort(ranks, work);
+}
+
+/// What an entry of the device list may take when nothing is said: nearly all that is free, shared by equal entries.
+std::int64_t free_device_memory(const std::vector<int>& devices) {
+    std::int64_t least = INT64_MAX;
+    for (int d : devices)
+        least = std::min(least, kernels::cuda::free_bytes(d) / std::count(devices.begin(), devices.end(), d));
+    return least - least / 32;
+}
 
 /// Result tiles whose norm is below the filter go; what they held is added to what was left out.
 template <Scalar T>
@@ -70,9 +118,35 @@ Tensor<T> drop_small(Tensor<T> c, const Plan& plan, ContractReport& report) {
     return report.dropped_tiles > 0 ? filter(c, plan.filter) : std::move(c);
 }
 
+}  // namespace
+
+MachineModel machine_for(Communicator& ranks, const ContractOptions& options) {
+    MachineModel m;
+    m.name = "these ranks";
+    m.ranks = ranks.size();
+    m.ranks_per_node = ranks.size();
+    m.threads_per_rank = static_cast<int>(most(ranks, resolve_threads(options.threads)));
+    m.gemm = {40e9 * m.threads_per_rank, 20};
+    m.make_bytes_per_second = 2e9 * m.threads_per_rank;
+    m.copy_bytes_per_second = 5e9 * m.threads_per_rank;
+    m.network = {5e9 * m.ranks, 2e-6};
+    m.devices_per_rank = static_cast<int>(options.devices.size());
+    if (m.devices_per_rank > 0) {
+        m.device.memory = options.device_memory > 0 ? options.device_memory : -most(ranks, -free_device_memory(options.devices));
+        m.device.gemm = {50e12, 300};
+        m.device.make_bytes_per_second = 2e12;
+        m.host_to_device = m.device_to_host = {50e9, 1e-5};
+        m.device_to_device = {1e12, 1e-5};
+    }
+    return m;
+}
+
+namespace {
+
 template <Scalar T>
 Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const ContractOperand<T>& b,
-                   const Tensor<T>* old, const ContractOptions& options) {
+                   const Tensor<T>* old, const ContractOptions& options, const TileConsumer<T>* consume = nullptr,
+                   Shape* consumed = nullptr) {
     const double start = now_seconds();
     const ContractionSpec spec(text);
     require(spec.operand_count() == 2, "spec '{}': has one operand, but two were given", spec.text());
@@ -87,26 +161,42 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
                 to_string(grid));
     const bool adds = old && beta != T(0);
 
-    const Prepared<T> pa(spec, 0, a, options.threads), pb(spec, 1, b, options.threads);
+    Communicator& ranks = ranks_of(a, b, old, options);
+    std::optional<Prepared<T>> both[2];
+    together(ranks, [&] {
+        both[0].emplace(spec, 0, a, options.threads, ranks);
+        both[1].emplace(spec, 1, b, options.threads, ranks);
+    });
+    const auto &pa = *both[0], &pb = *both[1];
     const ContractionSpec reduced(spec.reduced_labels(0) + "," + spec.reduced_labels(1) + "->" + spec.c());
 
-    MachineModel machine;
-    machine.threads_per_rank = resolve_threads(options.threads);
+    const MachineModel machine = machine_for(ranks, options);
     PlanRequest request;
     request.spec = &reduced;
     request.a = &pa.shape();
     request.b = &pb.shape();
     request.source_a = pa.kind();
     request.source_b = pb.kind();
+    if (!options.devices.empty() && pb.made && pb.made->hash && device_can_make(reduced, Operand::b))
+        request.source_b = SourceKind::device_made;
     request.scalar = ScalarTraits<T>::kind;
     request.screening = {options.filter, static_cast<double>(std::abs(alpha)), options.result_shape};
     if (adds && !options.result_shape) request.accumulate = &old->shape();
-    request.memory = options.memory;
-    request.other_bytes = pa.original_bytes + pb.original_bytes + (old ? old->tile_bytes() : 0);
+    if (ranks.size() > 1) {
+        if (pa.stored) request.distribution_a = pa.stored->distribution();
+        if (pb.stored) request.distribution_b = pb.stored->distribution();
+        request.distribution_c = old ? std::optional(old->distribution()) : options.result_distribution;
+    }
+    request.host_memory = options.memory;
+    request.device_memory = options.device_memory;
+    request.other_bytes = most(ranks, pa.original_bytes + pb.original_bytes + (old ? old->tile_bytes() : 0));
     request.algorithm = options.algorithm;
+    request.blocks = options.blocks;
+    request.grid_rows = options.grid_rows;
+    request.grid_cols = options.grid_cols;
     const Plan plan = build_plan(request, machine);
 #ifndef NDEBUG
-    validate(plan, options.memory);
+    validate(plan, {options.memory, options.device_memory});
 #endif
     ContractReport report;
     report.plan_seconds = now_seconds() - start;
@@ -114,38 +204,97 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
 
     const double begin = now_seconds();
     MemoryBudget budget(options.memory > 0 ? options.memory : MemoryBudget::kUnlimited);
-    budget.take(plan.counts.bytes_a + plan.counts.bytes_b + request.other_bytes, "operands");
-    auto impl = std::make_unique<typename Tensor<T>::Impl>(plan.c, &budget, "result");
-    std::vector<double> norms(static_cast<std::size_t>(plan.c.tile_count()));
-    TileSink<T> sink;
-    sink.tile = [&](std::int64_t slot) { return impl->tile(slot); };
-    if (adds)
-        sink.old_tile = [&](std::int64_t slot) -> const T* {
-            const auto s = old->shape().find(plan.c.tile(slot));
-            return s ? old->impl().tile(*s) : nullptr;
-        };
-    sink.finished = [&](std::int64_t slot, double norm) { norms[slot] = norm; };
-    ExecuteOptions<T> how;
-    how.alpha = alpha;
-    how.beta = beta;
-    how.conjugate_a = options.conjugate_a;
-    how.conjugate_b = options.conjugate_b;
-    how.budget = &budget;
-    how.progress = options.on_progress;
-    const auto counts = execute(plan, pa.source(), pb.source(), sink, how);
-    impl->set_norms(std::move(norms));
-    impl->buffer.leave_budget();
+    const auto& mine = plan.rank_counts[static_cast<std::size_t>(ranks.rank())];
+    std::unique_ptr<typename Tensor<T>::Impl> impl;
+    ExecuteCounts counts;
+    together(ranks, [&] {
+        budget.take(mine.stored_a + mine.stored_b + request.other_bytes, "operands");
+        const bool hand_over = consume && plan.devices_per_rank > 0;
+        if (!hand_over)
+            impl = std::make_unique<typename Tensor<T>::Impl>(plan.c, Placement(ranks, plan.distribution_c), &budget,
+                                                              "result");
+        std::vector<double> norms(static_cast<std::size_t>(plan.c.tile_count()));
+        TileSink<T> sink;
+        sink.tile = [&](std::int64_t slot) { return impl->tile(slot); };
+        if (adds)
+            sink.old_tile = [&](std::int64_t slot) -> const T* {
+                const auto s = old->shape().find(plan.c.tile(slot));
+                return s ? old->impl().tile(*s) : nullptr;
+            };
+        sink.finished = [&](std::int64_t slot, double norm) { norms[slot] = norm; };
+        if (hand_over)
+            sink.consume = [&](std::int64_t slot, std::span<const T> tile, double norm) {
+                norms[slot] = norm;
+                (*consume)(slot, tile, norm);
+            };
+        ExecuteOptions<T> how;
+        how.alpha = alpha;
+        how.beta = beta;
+        how.conjugate_a = options.conjugate_a;
+        how.conjugate_b = options.conjugate_b;
+        how.budget = &budget;
+        how.progress = options.on_progress;
+        if (plan.devices_per_rank > 0) {
+            DeviceOptions on;
+            on.memory = options.device_memory;
+            on.ranks = &ranks;
+            const auto ran = execute_devices(plan, ranks.rank(), options.devices, pa.source(), pb.source(), sink, how, on);
+            counts = ran.host;
+            for (const auto& d : ran.devices) {
+                report.loaded_bytes += d.loaded_bytes;
+                report.stored_bytes += d.stored_bytes;
+                report.copied_bytes += d.copied_bytes;
+                report.peak_device_bytes = std::max(report.peak_device_bytes, d.high_water);
+                counts.made_tiles += d.made_tiles;
+            }
+        } else {
+            counts = execute(plan, ranks, pa.source(), pb.source(), sink, how);
+        }
+        if (consume) {
+            if (!hand_over)
+                parallel_for(plan.c.tile_count(), options.threads, 1, [&](std::int64_t slot) {
+                    if (impl->is_local(slot))
+                        (*consume)(slot, {impl->tile(slot), static_cast<std::size_t>(impl->elements(slot))}, norms[slot]);
+                });
+            const auto ordinals = plan.c.ordinals();
+            *consumed = Shape::from_sorted(plan.c.grid(), {ordinals.begin(), ordinals.end()}, std::move(norms));
+            impl = nullptr;
+            return;
+        }
+        impl->set_norms(std::move(norms));
+        impl->buffer.leave_budget();
+    });
 
     report.left_out = plan.counts.left_out_bound;
     report.flops = plan.counts.flops;
     report.products = plan.counts.products;
-    report.made_tiles = counts.made_tiles;
     report.bytes_a = plan.counts.bytes_a;
     report.bytes_b = plan.counts.bytes_b;
     report.bytes_c = plan.counts.bytes_c;
-    report.peak_host_bytes = budget.peak();
+    report.peak_host_bytes = most(ranks, budget.peak());
     report.algorithm = plan.algorithm;
     report.threads = plan.threads;
+    report.ranks = plan.ranks;
+    report.devices = options.devices;
+    report.made_tiles = counts.made_tiles;
+    if (ranks.size() > 1) {
+        std::int64_t all[] = {counts.made_tiles, counts.sent_bytes, report.loaded_bytes, report.stored_bytes,
+                              report.copied_bytes};
+        ranks.sum(std::span<std::int64_t>(all));
+        report.made_tiles = all[0];
+        report.sent_bytes = all[1];
+        report.loaded_bytes = all[2];
+        report.stored_bytes = all[3];
+        report.copied_bytes = all[4];
+        report.peak_device_bytes = most(ranks, report.peak_device_bytes);
+        double seconds[] = {counts.transfer_seconds, std::min(counts.waited_seconds, counts.transfer_seconds)};
+        ranks.sum(std::span<double>(seconds));
+        report.overlap = seconds[0] > 0 ? 1 - seconds[1] / seconds[0] : 1;
+    }
+    if (consume) {
+        report.execute_seconds = now_seconds() - begin;
+        return {Tensor<T>(), std::move(report)};
+    }
     Tensor<T> c(std::move(impl));
     if (options.filter > 0 && !options.result_shape) c = drop_small(std::move(c), plan, report);
     report.execute_seconds = now_seconds() - begin;
@@ -158,6 +307,17 @@ template <Scalar T>
 Contraction<T> contract(std::string_view spec, const std::type_identity_t<ContractOperand<T>>& a,
                         const std::type_identity_t<ContractOperand<T>>& b, const ContractOptions& options) {
     return run<T>(spec, a, b, nullptr, options);
+}
+
+template <Scalar T>
+ConsumedContraction<T> contract_each(std::string_view spec, const std::type_identity_t<ContractOperand<T>>& a,
+                                     const std::type_identity_t<ContractOperand<T>>& b,
+                                     const std::type_identity_t<TileConsumer<T>>& consume,
+                                     const ContractOptions& options) {
+    require(options.filter == 0, "filter {}: a result that is handed over tile by tile cannot be filtered", options.filter);
+    ConsumedContraction<T> out;
+    out.report = run<T>(spec, a, b, nullptr, options, &consume, &out.shape).report;
+    return out;
 }
 
 template <Scalar T>
@@ -214,6 +374,10 @@ Tensor<T> permute(const Tensor<T>& x, const Permutation& p, int threads) {
     template ContractReport contract_into<T>(std::string_view, const std::type_identity_t<ContractOperand<T>>&,   \
                                              const std::type_identity_t<ContractOperand<T>>&, Tensor<T>&,         \
                                              const ContractOptions&);                                             \
+    template ConsumedContraction<T> contract_each<T>(                                                             \
+        std::string_view, const std::type_identity_t<ContractOperand<T>>&,                                        \
+        const std::type_identity_t<ContractOperand<T>>&, const std::type_identity_t<TileConsumer<T>>&,            \
+        const ContractOptions&);                                                                                  \
     template Contraction<T> contract<T>(std::string_view, const Tensor<T>&, const ContractOptions&);              \
     template Tensor<T> permute(const Tensor<T>&, const Permutation&, int);
 TESSERA_INSTANTIATE(float)

@@ -44,8 +44,29 @@ void add_strided(const T* in, T* out, const std::vector<Loop>& loops) {
 
 }  // namespace
 
+/// Ranks dealt along one kept label only, the one with the most tiles: whatever goes into a tile of the result is then on
+/// that tile's rank. (Nothing kept: all on one rank.)
+Distribution along(const std::string& labels, char label, int ranks) {
+    std::vector<Distribution::Axis> axes(labels.size());
+    if (label) axes[labels.find(label)].ranks = ranks;
+    return Distribution(ranks, std::move(axes));
+}
+
 template <Scalar T>
 Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& out, int threads, std::int64_t memory) {
+    Placement where = x.placement();
+    if (const int ranks = x.communicator().size(); ranks > 1) {
+        char label = 0;
+        std::int64_t tiles = 0;
+        for (char l : out)
+            if (const auto n = x.grid().tiling(static_cast<int>(in.find(l))).tile_count(); n > tiles) {
+                tiles = n;
+                label = l;
+            }
+        if (const auto wanted = along(in, label, ranks); !(x.distribution() == wanted))
+            return reduce(redistribute(x, wanted), in, out, threads, memory);
+        where.distribution = along(out, label, ranks);
+    }
     const auto& grid = x.grid();
     std::vector<Tiling> tilings;
     for (char l : out) tilings.push_back(grid.tiling(static_cast<int>(in.find(l))));
@@ -99,7 +120,7 @@ Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& o
                 kernels::transpose(*plans.get(extents, permutation, sizeof(T)), x.impl().tile(from->slot), tile.data(),
                                    arguments);
             },
-            few ? 1 : threads);
+            few ? 1 : threads, where);
     }
     return Tensor<T>::generate(
         shape,
@@ -124,7 +145,7 @@ Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& o
                 add_strided(x.impl().tile(c->slot), tile.data(), loops);
             }
         },
-        threads);
+        threads, where);
 }
 
 #define TESSERA_INSTANTIATE(T) \

@@ -46,26 +46,36 @@ std::vector<T> tile_of(const ContractOperand<T>& x, std::int64_t slot) {
 
 }  // namespace
 
+std::vector<std::int64_t> verify_slots(const Shape& c, const VerifyOptions& options) {
+    std::vector<std::int64_t> slots;
+    for (int i = 0; i < options.tiles && c.tile_count() > 0; ++i)
+        slots.push_back(static_cast<std::int64_t>(mix64(static_cast<std::uint64_t>(i)) %
+                                                  static_cast<std::uint64_t>(c.tile_count())));
+    std::sort(slots.begin(), slots.end());
+    slots.erase(std::unique(slots.begin(), slots.end()), slots.end());
+    return slots;
+}
+
 template <Scalar T>
-Verification verify_sample(std::string_view text, const std::type_identity_t<ContractOperand<T>>& a,
+Verification verify_sample(std::string_view spec, const std::type_identity_t<ContractOperand<T>>& a,
                            const std::type_identity_t<ContractOperand<T>>& b, const Tensor<T>& c,
                            const VerifyOptions& options) {
+    return verify_tiles<T>(spec, a, b, c.shape(), [&](std::int64_t slot) { return c.tile(slot); }, options);
+}
+
+template <Scalar T>
+Verification verify_tiles(std::string_view text, const std::type_identity_t<ContractOperand<T>>& a,
+                          const std::type_identity_t<ContractOperand<T>>& b, const Shape& c,
+                          const std::function<std::span<const T>(std::int64_t slot)>& tile_at,
+                          const VerifyOptions& options) {
     const ContractionSpec spec(text);
     require(spec.operand_count() == 2 && !spec.needs_reduction(0) && !spec.needs_reduction(1),
             "verify: '{}' has diagonals or sums of one operand", spec.text());
     Verification out;
-    if (c.tile_count() == 0 || options.tiles <= 0) return out;
-
     std::vector<ShapeEntry> sample;
-    for (int i = 0; i < options.tiles; ++i) {
-        const auto slot = static_cast<std::int64_t>(mix64(static_cast<std::uint64_t>(i)) %
-                                                    static_cast<std::uint64_t>(c.tile_count()));
-        sample.push_back({c.shape().tile(slot), 1.0});
-    }
-    const auto by_tile = [](const ShapeEntry& x, const ShapeEntry& y) { return x.tile < y.tile; };
-    std::sort(sample.begin(), sample.end(), by_tile);
-    sample.erase(std::unique(sample.begin(), sample.end(), [](auto& x, auto& y) { return x.tile == y.tile; }),
-                 sample.end());
+    for (auto slot : verify_slots(c, options))
+        if (!tile_at(slot).empty()) sample.push_back({c.tile(slot), 1.0});
+    if (sample.empty()) return out;
     const Shape wanted(c.grid(), std::move(sample));
     const auto products = product_shape(spec, a.shape(), b.shape(), {0, 1, &wanted});
 
@@ -75,7 +85,7 @@ Verification verify_sample(std::string_view text, const std::type_identity_t<Con
     const double per_tile = options.flops / static_cast<double>(wanted.tile_count());
 
     for (std::int64_t s = 0; s < products.c.tile_count(); ++s) {
-        const auto slot = *c.shape().find(products.c.tile(s));
+        const auto slot = *c.find(products.c.tile(s));
         const auto extents_c = c.grid().tile_extents(products.c.tile(s));
         const auto rows_c = offsets_of(m, spec.c(), extents_c), cols_c = offsets_of(n, spec.c(), extents_c);
         const double work = std::max(1.0, products.tile_flops[s] / static_cast<double>(rows_c.size()));
@@ -114,7 +124,7 @@ Verification verify_sample(std::string_view text, const std::type_identity_t<Con
                 }
             });
         }
-        const auto tile = c.tile(slot);
+        const auto tile = tile_at(slot);
         // alpha as the contraction had it, in its own precision.
         Sum<T> alpha;
         if constexpr (is_complex<T>)
@@ -140,7 +150,10 @@ Verification verify_sample(std::string_view text, const std::type_identity_t<Con
 #define TESSERA_INSTANTIATE(T)                                                                                \
     template Verification verify_sample<T>(std::string_view, const std::type_identity_t<ContractOperand<T>>&, \
                                            const std::type_identity_t<ContractOperand<T>>&, const Tensor<T>&, \
-                                           const VerifyOptions&);
+                                           const VerifyOptions&);                                             \
+    template Verification verify_tiles<T>(std::string_view, const std::type_identity_t<ContractOperand<T>>&,  \
+                                          const std::type_identity_t<ContractOperand<T>>&, const Shape&,      \
+                                          const std::function<std::span<const T>(std::int64_t)>&, const VerifyOptions&);
 TESSERA_INSTANTIATE(float)
 TESSERA_INSTANTIATE(double)
 TESSERA_INSTANTIATE(std::complex<float>)

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/check.hpp"
@@ -8,8 +9,41 @@ namespace tessera {
 
 std::int64_t Plan::metadata_bytes() const {
     const auto bytes = [](const auto& v) { return static_cast<std::int64_t>(v.capacity() * sizeof(v[0])); };
-    return bytes(products) + bytes(chains) + bytes(partials) + bytes(finish_tiles) + bytes(made_tiles) + bytes(steps) +
-           bytes(dependencies) + bytes(skipped) + a.metadata_bytes() + b.metadata_bytes() + c.metadata_bytes();
+    return bytes(products) + bytes(chains) + bytes(arrivals) + bytes(sums) + bytes(moves) + bytes(finish_sums) +
+           bytes(steps) + bytes(dependencies) + bytes(skipped) + bytes(rank_counts) + bytes(device_counts) +
+           a.metadata_bytes() + b.metadata_bytes() + c.metadata_bytes();
+}
+
+const char* name(StepKind kind) {
+    switch (kind) {
+        case StepKind::make:
+            return "make";
+        case StepKind::send:
+            return "send";
+        case StepKind::receive:
+            return "receive";
+        case StepKind::load:
+            return "load";
+        case StepKind::copy:
+            return "copy";
+        case StepKind::evict:
+            return "evict";
+        case StepKind::compute:
+            return "compute";
+        case StepKind::store:
+            return "store";
+        case StepKind::send_sums:
+            return "send sums";
+        case StepKind::receive_sums:
+            return "receive sums";
+        case StepKind::merge:
+            return "merge";
+        case StepKind::finish:
+            return "finish";
+        case StepKind::join:
+            return "join";
+    }
+    return "?";
 }
 
 namespace {
@@ -21,7 +55,32 @@ std::string operand_line(const char* name, const Shape& shape, std::int64_t held
                        format_bytes(held), how);
 }
 
-const char* how(SourceKind kind) { return kind == SourceKind::stored ? "stored" : "made on demand"; }
+const char* how(SourceKind kind) {
+    return kind == SourceKind::stored ? "stored" : kind == SourceKind::host_made ? "made on demand" : "made on the device";
+}
+
+/// Largest over mean; 1 where all have the same.
+template <class Counts, class Of>
+double balance(const std::vector<Counts>& counts, Of of) {
+    double most = 0, all = 0;
+    for (const auto& c : counts) {
+        most = std::max(most, static_cast<double>(of(c)));
+        all += static_cast<double>(of(c));
+    }
+    return all > 0 ? most * static_cast<double>(counts.size()) / all : 1;
+}
+
+double flops_of(const RankCounts& c) { return c.flops; }
+double flops_of_device(const DeviceCounts& c) { return c.flops; }
+
+/// How many times an operand goes into devices, on average.
+double loads(const Plan& plan, Operand o) {
+    double bytes = 0, size = 0;
+    for (const auto& d : plan.device_counts) bytes += static_cast<double>(o == Operand::a ? d.loaded_a : d.loaded_b);
+    const auto& shape = o == Operand::a ? plan.a : plan.b;
+    size = static_cast<double>(shape.elements() * bytes_of(plan.scalar));
+    return size > 0 ? bytes / size : 0;
+}
 
 double intensity(const Plan& plan) {
     const auto& n = plan.counts;
@@ -54,9 +113,40 @@ std::string explain(const Plan& plan) {
         out += fmt::format("  made       {} tiles ({}) in {} stage{}, {} held at a time\n", format_count(n.made_tiles),
                            format_bytes(n.made_bytes), format_count(plan.stages), plan.stages == 1 ? "" : "s",
                            plan.buffers);
-    out += fmt::format("  memory     {} at most: {} A + {} B + {} C + {} made or partial\n",
-                       format_bytes(n.peak_host_bytes), format_bytes(n.bytes_a), format_bytes(n.bytes_b),
-                       format_bytes(n.bytes_c), format_bytes(n.arena_bytes));
+    if (plan.ranks > 1) {
+        std::int64_t most = 0;
+        for (const auto& r : plan.rank_counts) most = std::max(most, r.received_bytes);
+        out += fmt::format("  ranks      {} as {} x {}; {} sent in all, one rank receives {} at most\n", plan.ranks,
+                           plan.grid_rows, plan.grid_cols, format_bytes(n.sent_bytes), format_bytes(most));
+        out += fmt::format("  balance    {:.3f} (flops of the busiest rank over the mean)\n",
+                           balance(plan.rank_counts, flops_of));
+    }
+    if (plan.devices_per_rank > 0) {
+        std::int64_t blocks = 0, chunks = 0;
+        for (const auto& d : plan.device_counts) {
+            blocks += d.blocks;
+            chunks += d.chunks;
+        }
+        out += fmt::format("  devices    {} per rank; {} blocks ({}) in {} chunks; balance {:.3f}\n", plan.devices_per_rank,
+                           format_count(blocks), plan.blocks, format_count(chunks),
+                           balance(plan.device_counts, flops_of_device));
+        out += fmt::format("  transfers  {} to devices, {} back, {} from device to device\n", format_bytes(n.loaded_bytes),
+                           format_bytes(n.stored_bytes), format_bytes(n.copied_bytes));
+        out += fmt::format("  loads      A {:.2f} times, B {:.2f} times\n", loads(plan, Operand::a), loads(plan, Operand::b));
+        out += fmt::format("  on device  {} at most\n", format_bytes(n.peak_device_bytes));
+    }
+    if (plan.candidates.size() > 1)
+        for (const auto& c : plan.candidates)
+            out += fmt::format("  {} {:<14} {}\n", c.chosen ? "chosen  " : "weighed ", c.algorithm,
+                               c.possible ? fmt::format("{} sent, {} predicted", format_bytes(c.bytes_sent),
+                                                        format_seconds(c.seconds_predicted))
+                                          : c.reason);
+    out += plan.ranks > 1
+               ? fmt::format("  memory     {} at most on a rank; {} of it received, made or partial\n",
+                             format_bytes(n.peak_host_bytes), format_bytes(n.arena_bytes))
+               : fmt::format("  memory     {} at most: {} A + {} B + {} C + {} made or partial\n",
+                             format_bytes(n.peak_host_bytes), format_bytes(n.bytes_a), format_bytes(n.bytes_b),
+                             format_bytes(n.bytes_c), format_bytes(n.arena_bytes));
     if (plan.filter > 0)
         out += fmt::format("  filter     {:g}: what is skipped has a norm of at most {:.3g}\n", plan.filter,
                            n.left_out_bound);
@@ -65,18 +155,48 @@ std::string explain(const Plan& plan) {
 
 std::string explain_json(const Plan& plan) {
     const auto& n = plan.counts;
+    nlohmann::json candidates = nlohmann::json::array(), rank_bytes = nlohmann::json::array(),
+                   device_bytes = nlohmann::json::array();
+    for (const auto& c : plan.candidates)
+        candidates.push_back({{"algorithm", c.algorithm},
+                              {"bytes_sent", c.bytes_sent},
+                              {"seconds_predicted", c.seconds_predicted},
+                              {"possible", c.possible},
+                              {"chosen", c.chosen},
+                              {"reason", c.reason}});
+    for (const auto& r : plan.rank_counts) rank_bytes.push_back(r.peak_bytes);
+    for (const auto& d : plan.device_counts) device_bytes.push_back(d.peak_bytes);
     const nlohmann::json j = {
         {"spec", plan.spec},
         {"scalar", name(plan.scalar)},
         {"algorithm", plan.algorithm},
         {"reason", plan.reason},
+        {"blocks", plan.blocks},
+        {"ranks", plan.ranks},
+        {"devices_per_rank", plan.devices_per_rank},
+        {"grid", {plan.grid_rows, plan.grid_cols}},
         {"flops", n.flops},
         {"products", n.products},
         {"flops_per_byte", intensity(plan)},
         {"density", {{"a", plan.a.density()}, {"b", plan.b.density()}, {"c", plan.c.density()}}},
         {"tiles", {{"a", plan.a.tile_count()}, {"b", plan.b.tile_count()}, {"c", plan.c.tile_count()}}},
-        {"bytes", {{"a", n.bytes_a}, {"b", n.bytes_b}, {"c", n.bytes_c}, {"arena", n.arena_bytes}}},
-        {"peak_bytes", {{"host", n.peak_host_bytes}}},
+        {"bytes",
+         {{"a", n.bytes_a},
+          {"b", n.bytes_b},
+          {"c", n.bytes_c},
+          {"arena", n.arena_bytes},
+          {"moved_host_to_device", n.loaded_bytes},
+          {"moved_device_to_host", n.stored_bytes},
+          {"moved_device_to_device", n.copied_bytes},
+          {"sent", n.sent_bytes}}},
+        {"peak_bytes",
+         {{"host", n.peak_host_bytes}, {"device", n.peak_device_bytes}, {"ranks", rank_bytes}, {"devices", device_bytes}}},
+        {"balance", plan.devices_per_rank > 0 ? balance(plan.device_counts, flops_of_device)
+                                              : balance(plan.rank_counts, flops_of)},
+        {"balance_of_ranks", balance(plan.rank_counts, flops_of)},
+        {"loads", {{"a", loads(plan, Operand::a)}, {"b", loads(plan, Operand::b)}}},
+        {"candidates", candidates},
+        {"generated_tiles", n.made_tiles},
         {"made_tiles", n.made_tiles},
         {"made_bytes", n.made_bytes},
         {"stages", plan.stages},

@@ -1,8 +1,10 @@
 #include <algorithm>
-#include <numeric>
+#include <map>
+#include <set>
 
 #include "base/check.hpp"
 #include "base/units.hpp"
+#include "tessera/index/contraction_spec.hpp"
 #include "tessera/plan/plan.hpp"
 
 namespace tessera {
@@ -40,174 +42,452 @@ class Order {
     std::int64_t stamp_ = -1;
 };
 
-struct Reader {
-    const Plan& plan;
-    Order order{plan};
-    std::vector<std::int32_t> step_of_chain{}, step_of_make{}, step_of_finish{};
+/// A piece of an arena from its first writer to its last reader.
+struct Life {
+    std::int64_t offset = 0, bytes = 0;
+    std::vector<std::int32_t> births, users;  // steps
+};
+
+class Validator {
+  public:
+    Validator(const Plan& plan, const PlanBudget& budget) : plan_(plan), budget_(budget), order_(plan) {}
+
+    void run() {
+        steps();
+        messages();
+        arrivals();
+        chains();
+        sums();
+        memory();
+        counts();
+    }
+
+  private:
+    bool stored(Operand o) const {
+        return (o == Operand::a ? plan_.source_a : plan_.source_b) == SourceKind::stored;
+    }
+    const Shape& shape(Operand o) const { return o == Operand::a ? plan_.a : o == Operand::b ? plan_.b : plan_.c; }
+    int owner(Operand o, std::int32_t slot) const {
+        if (plan_.ranks == 1) return 0;
+        const auto& d = o == Operand::a ? plan_.distribution_a : o == Operand::b ? plan_.distribution_b : plan_.distribution_c;
+        return d.owner(shape(o).grid(), shape(o).tile(slot));
+    }
+    const PlanStep& step(std::int32_t i) const { return plan_.steps[i]; }
+    std::size_t memory_of(int rank, int device) const {
+        return static_cast<std::size_t>(rank) * static_cast<std::size_t>(plan_.devices_per_rank + 1) +
+               static_cast<std::size_t>(device + 1);
+    }
+    std::size_t memory_of(const PlanStep& s) const { return memory_of(s.rank, s.device); }
+    static bool is_transfer_in(StepKind k) {
+        return k == StepKind::make || k == StepKind::receive || k == StepKind::load || k == StepKind::copy;
+    }
+    /// Bytes of a tile, and of the place it takes in host memory. (Devices hold tiles as padded matrices.)
+    std::int64_t payload(Operand o, std::int32_t slot) const {
+        return shape(o).grid().tile_elements(shape(o).tile(slot)) * bytes_of(plan_.scalar);
+    }
+    std::int64_t host_bytes(Operand o, std::int32_t slot) const { return align_up(payload(o, slot)); }
 
     void steps() {
-        step_of_chain.assign(plan.chains.size(), -1);
-        step_of_make.assign(plan.made_tiles.size(), -1);
-        step_of_finish.assign(plan.finish_tiles.size(), -1);
-        for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-            const auto& s = plan.steps[i];
+        arrival_step_.assign(plan_.arrivals.size(), -1);
+        chain_step_.assign(plan_.chains.size(), -1);
+        move_step_.assign(plan_.moves.size(), -1);
+        finish_step_.assign(plan_.finish_sums.size(), -1);
+        for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
+            const auto& s = plan_.steps[i];
             const auto number = static_cast<std::int32_t>(i);
+            ensure(s.rank >= 0 && s.rank < plan_.ranks && s.device >= -1 && s.device < plan_.devices_per_rank,
+                   "step {}: rank {}, device {}", i, s.rank, s.device);
             ensure(s.first_dependency >= 0 && s.dependencies >= 0 &&
-                       s.first_dependency + s.dependencies <= static_cast<std::int64_t>(plan.dependencies.size()),
+                       s.first_dependency + s.dependencies <= static_cast<std::int64_t>(plan_.dependencies.size()),
                    "step {}: dependencies out of range", i);
-            for (std::int64_t d = s.first_dependency; d < s.first_dependency + s.dependencies; ++d)
-                ensure(plan.dependencies[d] >= 0 && plan.dependencies[d] < number, "step {} waits for step {}", i,
-                       plan.dependencies[d]);
-            auto* owner = s.kind == StepKind::make      ? &step_of_make
-                          : s.kind == StepKind::compute ? &step_of_chain
-                          : s.kind == StepKind::finish  ? &step_of_finish
-                                                        : nullptr;
-            if (!owner) continue;
-            ensure(s.begin >= 0 && s.begin <= s.end && s.end <= static_cast<std::int64_t>(owner->size()),
-                   "step {}: range {}..{} of {}", i, s.begin, s.end, owner->size());
+            for (std::int64_t d = s.first_dependency; d < s.first_dependency + s.dependencies; ++d) {
+                const auto from = plan_.dependencies[d];
+                ensure(from >= 0 && from < number, "step {} waits for step {}", i, from);
+                ensure(plan_.steps[from].rank == s.rank, "step {} waits for a step of another rank", i);
+            }
+            std::vector<std::int32_t>* of = nullptr;
+            std::size_t size = 0;
+            switch (s.kind) {
+                case StepKind::make:
+                case StepKind::receive:
+                case StepKind::load:
+                case StepKind::copy:
+                    of = &arrival_step_;
+                    break;
+                case StepKind::compute:
+                    of = &chain_step_;
+                    break;
+                case StepKind::store:
+                case StepKind::receive_sums:
+                case StepKind::merge:
+                    of = &move_step_;
+                    break;
+                case StepKind::finish:
+                    of = &finish_step_;
+                    break;
+                case StepKind::send:
+                case StepKind::evict:
+                    size = plan_.arrivals.size();
+                    break;
+                case StepKind::send_sums:
+                    size = plan_.moves.size();
+                    break;
+                case StepKind::join:
+                    continue;
+            }
+            if (of) size = of->size();
+            ensure(s.begin >= 0 && s.begin <= s.end && s.end <= static_cast<std::int64_t>(size),
+                   "step {}: range {}..{} of {}", i, s.begin, s.end, size);
+            if (!of) continue;
             for (auto k = s.begin; k < s.end; ++k) {
-                ensure((*owner)[k] < 0, "steps {} and {} do the same", (*owner)[k], i);
-                (*owner)[k] = number;
+                ensure((*of)[k] < 0, "steps {} and {} do the same", (*of)[k], i);
+                (*of)[k] = number;
             }
         }
-        for (const auto* owner : {&step_of_chain, &step_of_make, &step_of_finish})
-            for (std::size_t k = 0; k < owner->size(); ++k) ensure((*owner)[k] >= 0, "item {} is in no step", k);
+        for (const auto* of : {&arrival_step_, &chain_step_, &move_step_, &finish_step_})
+            for (std::size_t k = 0; k < of->size(); ++k) ensure((*of)[k] >= 0, "item {} is in no step", k);
     }
 
-    /// Every part of a result tile sees all of the tile's products once, in order, and is finished once.
+    /// Every receive has its send, earlier in the plan, with the same items and ranks.
+    void messages() {
+        std::map<std::pair<bool, std::int64_t>, std::int32_t> sends;
+        std::size_t receives = 0;
+        for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
+            const auto& s = plan_.steps[i];
+            const bool sums = s.kind == StepKind::send_sums || s.kind == StepKind::receive_sums;
+            if (s.kind == StepKind::send || s.kind == StepKind::send_sums) {
+                ensure(s.peer >= 0 && s.peer < plan_.ranks && s.peer != s.rank, "step {} sends to rank {}", i, s.peer);
+                ensure(sends.emplace(std::pair{sums, s.begin}, static_cast<std::int32_t>(i)).second,
+                       "step {} sends what another sends", i);
+            } else if (s.kind == StepKind::receive || s.kind == StepKind::receive_sums) {
+                const auto it = sends.find({sums, s.begin});
+                ensure(it != sends.end(), "step {} receives what nobody sends", i);
+                const auto& from = step(it->second);
+                ensure(from.end == s.end && from.rank == s.peer && from.peer == s.rank,
+                       "step {} receives {}..{} from rank {}, step {} sends {}..{} from rank {} to {}", i, s.begin, s.end,
+                       s.peer, it->second, from.begin, from.end, from.rank, from.peer);
+                ++receives;
+            }
+        }
+        ensure(receives == sends.size(), "{} messages are sent, {} received", sends.size(), receives);
+    }
+
+    /// Tiles come from where they are; made ones at most once per rank.
+    void arrivals() {
+        std::set<std::tuple<int, int, std::int32_t>> made;
+        arrival_users_.resize(plan_.arrivals.size());
+        for (std::size_t i = 0; i < plan_.arrivals.size(); ++i) {
+            const auto& t = plan_.arrivals[i];
+            const auto number = arrival_step_[i];
+            const auto& s = step(number);
+            ensure(t.operand != Operand::c && t.slot >= 0 && t.slot < shape(t.operand).tile_count(), "arrival {}: slot {}",
+                   i, t.slot);
+            ensure(t.bytes >= host_bytes(t.operand, t.slot) || s.device >= 0, "arrival {}: {} bytes for a tile of {}", i,
+                   t.bytes, host_bytes(t.operand, t.slot));
+            switch (s.kind) {
+                case StepKind::make:
+                    ensure(!stored(t.operand), "step {} makes a stored tile", number);
+                    ensure(made.emplace(s.rank, static_cast<int>(t.operand), t.slot).second,
+                           "tile {} is made twice on rank {}", t.slot, s.rank);
+                    break;
+                case StepKind::receive:
+                    ensure(stored(t.operand) && owner(t.operand, t.slot) == s.peer, "step {}: rank {} does not have tile {}",
+                           number, s.peer, t.slot);
+                    ensure(s.device < 0, "step {} receives into a device", number);
+                    break;
+                default: {  // load, copy
+                    ensure(s.device >= 0, "step {} loads into the host", number);
+                    if (t.from < 0) {
+                        ensure(s.kind == StepKind::load && stored(t.operand) && owner(t.operand, t.slot) == s.rank,
+                               "step {}: tile {} is not stored on rank {}", number, t.slot, s.rank);
+                        break;
+                    }
+                    ensure(t.from < static_cast<std::int32_t>(i), "arrival {} from arrival {}", i, t.from);
+                    const auto& from = plan_.arrivals[t.from];
+                    const auto& fs = step(arrival_step_[t.from]);
+                    ensure(from.operand == t.operand && from.slot == t.slot, "arrival {} is of another tile", t.from);
+                    ensure(fs.rank == s.rank && fs.device == (s.kind == StepKind::load ? -1 : s.peer),
+                           "step {}: arrival {} is elsewhere", number, t.from);
+                    ensure(order_.before(arrival_step_[t.from], number), "step {} does not wait for arrival {}", number,
+                           t.from);
+                    arrival_users_[t.from].push_back(number);
+                }
+            }
+        }
+    }
+
+    /// Every sum sees consecutive products in order, each product is done once, with its tiles at hand.
     void chains() {
+        const ContractionSpec spec(plan_.spec);
         struct Part {
-            std::int64_t next = -1;  // product that must come next
-            std::int32_t step = -1;  // of the chain before
-            std::int32_t partial = -1;
+            std::int64_t first = -1, next = -1;
+            std::int32_t step = -1;
         };
-        const auto tiles = static_cast<std::size_t>(plan.c.tile_count());
-        std::vector<std::vector<Part>> parts(tiles);
-        std::vector<int> finished(tiles, 0);
-        std::vector<std::int32_t> last_step(tiles, -1);
-        std::vector<std::int64_t> covered(tiles, 0);
-        std::vector<std::int32_t> partial_owner(plan.partials.size(), -1);
-        for (std::size_t i = 0; i < plan.chains.size(); ++i) {
-            const auto& ch = plan.chains[i];
-            ensure(ch.c >= 0 && ch.c < plan.c.tile_count(), "chain {}: result tile {}", i, ch.c);
+        std::vector<std::vector<Part>> parts(plan_.sums.size());
+        sum_writers_.resize(plan_.sums.size());
+        sum_births_.resize(plan_.sums.size());
+        std::vector<std::uint8_t> done(plan_.products.size());
+        std::vector<std::pair<int, std::int32_t>> finished_in_chain;
+        for (std::size_t i = 0; i < plan_.chains.size(); ++i) {
+            const auto& ch = plan_.chains[i];
+            const auto number = chain_step_[i];
+            const auto& s = step(number);
+            ensure(ch.sum >= 0 && ch.sum < static_cast<std::int32_t>(plan_.sums.size()), "chain {}: sum {}", i, ch.sum);
+            const auto& sum = plan_.sums[ch.sum];
+            ensure(sum.rank == s.rank && sum.device == s.device, "chain {}: its sum is elsewhere", i);
             ensure(ch.parts >= 1 && ch.part < ch.parts, "chain {}: part {} of {}", i, ch.part, ch.parts);
             ensure(ch.first_product >= 0 && ch.products >= 0 &&
-                       ch.first_product + ch.products <= static_cast<std::int64_t>(plan.products.size()),
+                       ch.first_product + ch.products <= static_cast<std::int64_t>(plan_.products.size()),
                    "chain {}: products out of range", i);
-            ensure(ch.partial >= -1 && ch.partial < static_cast<std::int32_t>(plan.partials.size()),
-                   "chain {}: partial {}", i, ch.partial);
-            ensure(ch.partial < 0 || plan.partials[ch.partial].c == ch.c, "chain {}: partial of another tile", i);
-            auto& all = parts[ch.c];
+            auto& all = parts[ch.sum];
             if (all.empty()) all.resize(ch.parts);
-            ensure(all.size() == ch.parts, "result tile {} is cut into {} and {} parts", ch.c, all.size(), ch.parts);
+            ensure(all.size() == ch.parts, "sum {} is cut into {} and {} parts", ch.sum, all.size(), ch.parts);
             auto& part = all[ch.part];
-            ensure(part.next < 0 || part.next == ch.first_product, "result tile {}: product {} follows {}", ch.c,
+            ensure(part.next < 0 || part.next == ch.first_product, "sum {}: product {} follows {}", ch.sum,
                    ch.first_product, part.next);
-            const bool goes_on = part.step >= 0 && !ch.starts;
-            ensure(!goes_on || part.partial == ch.partial, "chain {} goes on in another partial", i);
-            ensure(part.step >= 0 || ch.starts, "chain {} goes on with a sum that never started", i);
-            if (goes_on)
-                ensure(part.step == step_of_chain[i] || order.before(part.step, step_of_chain[i]),
+            ensure(ch.starts == (part.step < 0), "chain {} {} its sum", i, ch.starts ? "starts anew" : "never started");
+            if (!ch.starts)
+                ensure(part.step == number || order_.before(part.step, number),
                        "chain {} does not wait for the one before it", i);
+            else
+                sum_births_[ch.sum].push_back(number);
+            if (part.first < 0) part.first = ch.first_product;
             part.next = ch.first_product + ch.products;
-            part.step = step_of_chain[i];
-            part.partial = ch.partial;
-            covered[ch.c] += ch.products;
-            last_step[ch.c] = std::max(last_step[ch.c], step_of_chain[i]);
-            finished[ch.c] += ch.finishes;
-            ensure(!ch.finishes || (ch.parts == 1 && ch.partial < 0), "chain {} finishes a shared tile", i);
+            part.step = number;
+            sum_writers_[ch.sum].push_back(number);
+            if (ch.finishes) {
+                ensure(ch.parts == 1, "chain {} finishes a shared tile", i);
+                finished_in_chain.emplace_back(number, ch.sum);
+            }
+            for (auto p = ch.first_product; p < part.next; ++p) {
+                const auto& product = plan_.products[p];
+                use(Operand::a, product.a, product.at_a, number);
+                use(Operand::b, product.b, product.at_b, number);
+                if (ch.part == 0) {
+                    ensure(!done[p], "product {} is done twice", p);
+                    done[p] = 1;
+                }
+            }
+            check_coordinates(spec, ch);
         }
-        std::int64_t all = 0;
-        for (std::size_t c = 0; c < tiles; ++c) {
-            ensure(!parts[c].empty(), "result tile {} is never worked on", c);
-            ensure(covered[c] % static_cast<std::int64_t>(parts[c].size()) == 0, "result tile {}: parts differ", c);
-            for (const auto& p : parts[c])
-                ensure(p.next == parts[c][0].next, "result tile {}: parts end at products {} and {}", c, p.next,
-                       parts[c][0].next);
-            all += covered[c] / static_cast<std::int64_t>(parts[c].size());
+        for (std::size_t i = 0; i < parts.size(); ++i)
+            for (const auto& p : parts[i])
+                ensure(p.first == parts[i][0].first && p.next == parts[i][0].next, "sum {}: its parts see different products",
+                       i);
+        for (std::size_t p = 0; p < done.size(); ++p) ensure(done[p], "product {} is never done", p);
+        finished_.assign(static_cast<std::size_t>(plan_.c.tile_count()), 0);
+        for (const auto& [number, sum] : finished_in_chain) {
+            ++finished_[plan_.sums[sum].c];
+            check_result(sum);
+            ensure(sum_writers_[sum].back() == number, "sum {} is written after it is finished", sum);
         }
-        ensure(all == static_cast<std::int64_t>(plan.products.size()), "{} of {} products are done", all,
-               plan.products.size());
-        for (std::size_t f = 0; f < plan.finish_tiles.size(); ++f) ++finished[plan.finish_tiles[f]];
-        for (std::size_t c = 0; c < tiles; ++c)
-            ensure(finished[c] == 1, "result tile {} is finished {} times", c, finished[c]);
-        std::vector<std::int32_t> finish_step(tiles, -1);
-        for (std::size_t f = 0; f < plan.finish_tiles.size(); ++f)
-            finish_step[plan.finish_tiles[f]] = step_of_finish[f];
-        for (std::size_t i = 0; i < plan.chains.size(); ++i)
-            if (const auto f = finish_step[plan.chains[i].c]; f >= 0)
-                ensure(order.before(step_of_chain[i], f), "step {} finishes a tile before step {} is done", f,
-                       step_of_chain[i]);
     }
 
-    /// Made tiles: each once, there before use, and never overwritten while in use.
-    void made() {
-        const auto slots = [&](Operand o) { return o == Operand::a ? plan.a.tile_count() : plan.b.tile_count(); };
-        std::vector<std::int32_t> made_at[2];
-        std::vector<std::vector<std::int32_t>> users(plan.made_tiles.size());
-        for (int o = 0; o < 2; ++o) made_at[o].assign(static_cast<std::size_t>(slots(static_cast<Operand>(o))), -1);
-        for (std::size_t m = 0; m < plan.made_tiles.size(); ++m) {
-            const auto& t = plan.made_tiles[m];
-            ensure(t.operand != Operand::c && t.slot >= 0 && t.slot < slots(t.operand), "made tile {}: slot {}", m,
-                   t.slot);
-            ensure(t.offset >= 0 && t.offset % kTileAlignment == 0 && t.offset + t.bytes <= plan.counts.arena_bytes,
-                   "made tile {} at {} + {} of an arena of {}", m, t.offset, t.bytes, plan.counts.arena_bytes);
-            auto& at = made_at[static_cast<int>(t.operand)][t.slot];
-            ensure(at < 0, "tile {} is made twice", t.slot);
-            at = static_cast<std::int32_t>(m);
+    void use(Operand o, std::int32_t slot, std::int32_t at, std::int32_t number) {
+        const auto& s = step(number);
+        if (at < 0) {
+            ensure(s.device < 0 && stored(o) && owner(o, slot) == s.rank, "step {}: tile {} is not stored on rank {}",
+                   number, slot, s.rank);
+            return;
         }
-        const auto uses = [&](Operand o, std::int32_t slot, std::int32_t step) {
-            if ((o == Operand::a ? plan.source_a : plan.source_b) == SourceKind::stored) return;
-            const auto m = made_at[static_cast<int>(o)][slot];
-            ensure(m >= 0, "tile {} is used but never made", slot);
-            if (users[m].empty() || users[m].back() != step) users[m].push_back(step);
-        };
-        for (std::size_t i = 0; i < plan.chains.size(); ++i)
-            for (auto p = plan.chains[i].first_product; p < plan.chains[i].first_product + plan.chains[i].products;
-                 ++p) {
-                uses(Operand::a, plan.products[p].a, step_of_chain[i]);
-                uses(Operand::b, plan.products[p].b, step_of_chain[i]);
-            }
-        for (std::size_t m = 0; m < users.size(); ++m) {
-            std::sort(users[m].begin(), users[m].end());
-            users[m].erase(std::unique(users[m].begin(), users[m].end()), users[m].end());
-            ensure(!users[m].empty(), "tile {} is made but never used", plan.made_tiles[m].slot);
-            for (auto u : users[m])
-                ensure(order.before(step_of_make[m], u), "step {} does not wait for made tile {}", u, m);
-        }
-        // Neighbours in the arena by offset, in order of making: whoever overlaps must wait for all users of the other.
-        std::vector<std::size_t> by_offset(plan.made_tiles.size());
-        std::iota(by_offset.begin(), by_offset.end(), 0);
-        std::sort(by_offset.begin(), by_offset.end(),
-                  [&](auto x, auto y) { return plan.made_tiles[x].offset < plan.made_tiles[y].offset; });
-        for (std::size_t i = 0; i < by_offset.size(); ++i)
-            for (std::size_t j = i + 1; j < by_offset.size(); ++j) {
-                const auto &x = plan.made_tiles[by_offset[i]], &y = plan.made_tiles[by_offset[j]];
-                if (y.offset >= x.offset + x.bytes) break;
-                const auto early = std::min(by_offset[i], by_offset[j]), late = std::max(by_offset[i], by_offset[j]);
-                for (auto u : users[early])
-                    ensure(order.before(u, step_of_make[late]),
-                           "made tile {} overwrites tile {} before step {} has used it", late, early, u);
-            }
-        for (const auto& p : plan.partials)
-            ensure(p.offset >= 0 && p.offset < plan.counts.arena_bytes, "partial at {} of an arena of {}", p.offset,
-                   plan.counts.arena_bytes);
+        const auto& t = plan_.arrivals[at];
+        const auto& from = step(arrival_step_[at]);
+        ensure(t.operand == o && t.slot == slot, "step {}: arrival {} is of another tile", number, at);
+        ensure(from.rank == s.rank && from.device == s.device, "step {}: arrival {} is elsewhere", number, at);
+        auto& users = arrival_users_[at];
+        if (!users.empty() && users.back() == number) return;
+        ensure(order_.before(arrival_step_[at], number), "step {} does not wait for arrival {}", number, at);
+        users.push_back(number);
     }
+
+    /// A and B's tiles belong to this result tile and to each other: every label has one coordinate.
+    void check_coordinates(const ContractionSpec& spec, const PlanChain& ch) {
+        const auto at_c = plan_.c.grid().coordinates(plan_.c.tile(plan_.sums[ch.sum].c));
+        std::int64_t at[128];
+        for (auto p = ch.first_product; p < ch.first_product + ch.products; ++p) {
+            const auto at_a = plan_.a.grid().coordinates(plan_.a.tile(plan_.products[p].a));
+            const auto at_b = plan_.b.grid().coordinates(plan_.b.tile(plan_.products[p].b));
+            for (int d = 0; d < at_a.size(); ++d) at[static_cast<unsigned char>(spec.a()[static_cast<std::size_t>(d)])] = at_a[d];
+            for (int d = 0; d < at_b.size(); ++d) {
+                const auto l = spec.b()[static_cast<std::size_t>(d)];
+                if (spec.a().find(l) != std::string::npos)
+                    ensure(at[static_cast<unsigned char>(l)] == at_b[d], "product {}: tiles of A and B differ in '{}'", p, l);
+                at[static_cast<unsigned char>(l)] = at_b[d];
+            }
+            for (int d = 0; d < at_c.size(); ++d) {
+                const auto l = spec.c()[static_cast<std::size_t>(d)];
+                ensure(at[static_cast<unsigned char>(l)] == at_c[d], "product {} does not belong to result tile {}", p,
+                       plan_.sums[ch.sum].c);
+            }
+        }
+    }
+
+    void check_result(std::int32_t sum) const {
+        const auto& s = plan_.sums[sum];
+        ensure(s.offset < 0 && s.device < 0 && s.rank == owner(Operand::c, s.c), "sum {} is finished away from its tile", sum);
+    }
+
+    /// Sums flow into the stored result tile: each is passed on once, after it is complete.
+    void sums() {
+        std::vector<int> passed(plan_.sums.size());
+        sum_readers_.resize(plan_.sums.size());
+        std::vector<std::int32_t> send_of(plan_.moves.size(), -1);
+        for (std::size_t i = 0; i < plan_.steps.size(); ++i)
+            if (const auto& s = plan_.steps[i]; s.kind == StepKind::send_sums)
+                for (auto m = s.begin; m < s.end; ++m) send_of[m] = static_cast<std::int32_t>(i);
+        // In order of the steps, so that a sum's writers are known when it is passed on.
+        std::vector<std::size_t> order(plan_.moves.size());
+        for (std::size_t m = 0; m < order.size(); ++m) order[m] = m;
+        std::stable_sort(order.begin(), order.end(), [&](auto x, auto y) { return move_step_[x] < move_step_[y]; });
+        for (const auto m : order) {
+            const auto [from, to] = plan_.moves[m];
+            ensure(from >= 0 && to >= 0 && std::max(from, to) < static_cast<std::int32_t>(plan_.sums.size()) && from != to,
+                   "move {}: sums {} and {}", m, from, to);
+            const auto &f = plan_.sums[from], &t = plan_.sums[to];
+            const auto number = move_step_[m];
+            const auto& s = step(number);
+            ensure(f.c == t.c, "move {} joins different tiles", m);
+            ensure(++passed[from] == 1, "sum {} is passed on twice", from);
+            ensure(t.rank == s.rank && t.device < 0, "move {}: its target is elsewhere", m);
+            const auto reader = s.kind == StepKind::receive_sums ? send_of[m] : number;
+            if (s.kind == StepKind::store) ensure(f.device == s.device && f.rank == s.rank, "move {} stores from elsewhere", m);
+            if (s.kind == StepKind::merge) ensure(f.device < 0 && f.rank == s.rank, "move {} merges from elsewhere", m);
+            if (s.kind == StepKind::receive_sums)
+                ensure(reader >= 0 && f.rank == s.peer && f.device < 0, "move {} receives from elsewhere", m);
+            ensure(!sum_writers_[from].empty(), "sum {} is passed on but never written", from);
+            for (auto w : sum_writers_[from])
+                ensure(w == reader || order_.before(w, reader), "step {} passes on sum {} before step {} is done", reader,
+                       from, w);
+            sum_readers_[from].push_back(reader);
+            if (s.kind == StepKind::merge) {
+                ensure(!sum_writers_[to].empty(), "sum {} is added to but never written", to);
+                for (auto w : sum_writers_[to])
+                    ensure(w == number || order_.before(w, number), "step {} adds to sum {} before step {} is done", number,
+                           to, w);
+            } else {
+                ensure(sum_writers_[to].empty(), "sum {} is overwritten", to);
+                sum_births_[to].push_back(number);
+            }
+            sum_writers_[to].push_back(number);
+        }
+        for (std::size_t f = 0; f < plan_.finish_sums.size(); ++f) {
+            const auto sum = plan_.finish_sums[f];
+            check_result(sum);
+            ++finished_[plan_.sums[sum].c];
+            ensure(!sum_writers_[sum].empty(), "sum {} is finished but never written", sum);
+            for (auto w : sum_writers_[sum])
+                ensure(order_.before(w, finish_step_[f]), "step {} finishes a tile before step {} is done", finish_step_[f], w);
+            ensure(passed[sum] == 0, "sum {} is finished and passed on", sum);
+        }
+        for (std::size_t c = 0; c < finished_.size(); ++c)
+            ensure(finished_[c] == 1, "result tile {} is finished {} times", c, finished_[c]);
+        std::vector<int> ends(finished_.size());
+        for (std::size_t i = 0; i < plan_.sums.size(); ++i)
+            if (!sum_writers_[i].empty() && passed[i] == 0) ++ends[plan_.sums[i].c];
+        for (std::size_t c = 0; c < ends.size(); ++c) ensure(ends[c] == 1, "result tile {} has {} sums at the end", c, ends[c]);
+    }
+
+    /// No byte of an arena is written while an earlier owner of it may still be read.
+    void memory() {
+        const auto memories = static_cast<std::size_t>(plan_.ranks) * static_cast<std::size_t>(plan_.devices_per_rank + 1);
+        std::vector<std::vector<Life>> lives(memories);
+        for (std::size_t i = 0; i < plan_.arrivals.size(); ++i) {
+            const auto& t = plan_.arrivals[i];
+            lives[memory_of(step(arrival_step_[i]))].push_back({t.offset, t.bytes, {arrival_step_[i]}, arrival_users_[i]});
+        }
+        for (std::size_t i = 0; i < plan_.sums.size(); ++i) {
+            const auto& s = plan_.sums[i];
+            if (s.offset < 0 || sum_births_[i].empty()) continue;
+            auto users = sum_readers_[i];
+            users.insert(users.end(), sum_writers_[i].begin(), sum_writers_[i].end());
+            lives[memory_of(s.rank, s.device)].push_back({s.offset, host_bytes(Operand::c, s.c), sum_births_[i], users});
+        }
+        for (int r = 0; r < plan_.ranks; ++r)
+            for (int d = -1; d < plan_.devices_per_rank; ++d) {
+                const auto limit = d < 0 ? plan_.rank_counts[r].arena_bytes
+                                         : plan_.device_counts[static_cast<std::size_t>(r * plan_.devices_per_rank + d)].peak_bytes;
+                check_lives(lives[memory_of(r, d)], limit, r, d);
+            }
+    }
+
+    void check_lives(std::vector<Life>& lives, std::int64_t limit, int rank, int device) {
+        std::stable_sort(lives.begin(), lives.end(), [](const Life& x, const Life& y) {
+            return *std::min_element(x.births.begin(), x.births.end()) < *std::min_element(y.births.begin(), y.births.end());
+        });
+        std::map<std::int64_t, std::pair<std::int64_t, const Life*>> held;  // begin -> end, who
+        for (const auto& life : lives) {
+            if (life.bytes == 0) continue;
+            ensure(life.offset >= 0 && life.offset + life.bytes <= limit,
+                   "rank {} device {}: {} bytes at {} of an arena of {}", rank, device, life.bytes, life.offset, limit);
+            ensure(life.offset % kTileAlignment == 0, "rank {} device {}: a tile at {}", rank, device, life.offset);
+            const auto begin = life.offset, end = life.offset + life.bytes;
+            auto it = held.upper_bound(begin);
+            if (it != held.begin() && std::prev(it)->second.first > begin) --it;
+            while (it != held.end() && it->first < end) {
+                const auto [from, rest] = *it;
+                const auto [to, who] = rest;
+                for (const auto* list : {&who->births, &who->users})
+                    for (auto u : *list)
+                        for (auto b : life.births)
+                            ensure(order_.before(u, b), "rank {} device {}: step {} writes over what step {} uses", rank,
+                                   device, b, u);
+                it = held.erase(it);
+                if (from < begin) held.emplace(from, std::pair{begin, who});
+                if (to > end) it = held.emplace(end, std::pair{to, who}).first;
+            }
+            held.emplace(begin, std::pair{end, &life});
+        }
+    }
+
+    void counts() {
+        std::vector<std::int64_t> sent(static_cast<std::size_t>(plan_.ranks));
+        std::vector<DeviceCounts> moved(plan_.device_counts.size());
+        for (const auto& s : plan_.steps) {
+            const auto device = static_cast<std::size_t>(s.rank * plan_.devices_per_rank + s.device);
+            for (auto i = s.begin; i < s.end; ++i) switch (s.kind) {
+                    case StepKind::send:
+                        sent[s.rank] += payload(plan_.arrivals[i].operand, plan_.arrivals[i].slot);
+                        break;
+                    case StepKind::send_sums:
+                        sent[s.rank] += payload(Operand::c, plan_.sums[plan_.moves[i].from].c);
+                        break;
+                    case StepKind::load:
+                        moved[device].loaded_bytes += plan_.arrivals[i].bytes;
+                        break;
+                    case StepKind::copy:
+                        moved[device].copied_bytes += plan_.arrivals[i].bytes;
+                        break;
+                    default:
+                        break;
+                }
+        }
+        for (int r = 0; r < plan_.ranks; ++r) {
+            const auto& n = plan_.rank_counts[r];
+            ensure(sent[r] == n.sent_bytes, "rank {} sends {} bytes, {} are counted", r, sent[r], n.sent_bytes);
+            ensure(budget_.host_bytes <= 0 || n.peak_bytes <= budget_.host_bytes, "rank {}: {} of a budget of {}", r,
+                   n.peak_bytes, budget_.host_bytes);
+        }
+        for (std::size_t d = 0; d < moved.size(); ++d) {
+            const auto& n = plan_.device_counts[d];
+            ensure(moved[d].loaded_bytes == n.loaded_bytes && moved[d].copied_bytes == n.copied_bytes,
+                   "device {} loads {} and copies {} bytes, {} and {} are counted", d, moved[d].loaded_bytes,
+                   moved[d].copied_bytes, n.loaded_bytes, n.copied_bytes);
+            ensure(budget_.device_bytes <= 0 || n.peak_bytes <= budget_.device_bytes, "device {}: {} of a budget of {}", d,
+                   n.peak_bytes, budget_.device_bytes);
+        }
+    }
+
+    const Plan& plan_;
+    const PlanBudget& budget_;
+    Order order_;
+    std::vector<std::int32_t> arrival_step_, chain_step_, move_step_, finish_step_;
+    std::vector<std::vector<std::int32_t>> arrival_users_;                          // per arrival: steps
+    std::vector<std::vector<std::int32_t>> sum_births_, sum_writers_, sum_readers_;  // per sum: steps
+    std::vector<int> finished_;                                                     // per result tile
 };
 
 }  // namespace
 
-void validate(const Plan& plan, std::int64_t budget_bytes) {
-    Reader reader{plan};
-    reader.steps();
-    reader.chains();
-    reader.made();
-    const auto& n = plan.counts;
-    ensure(static_cast<std::int64_t>(plan.skipped.size()) == (plan.filter > 0 ? plan.c.tile_count() : 0),
-           "{} norms of skipped products for {} result tiles", plan.skipped.size(), plan.c.tile_count());
-    ensure(n.peak_host_bytes >= n.bytes_a + n.bytes_b + n.bytes_c + n.arena_bytes, "peak bytes are miscounted");
-    ensure(budget_bytes <= 0 || n.peak_host_bytes <= budget_bytes, "the plan takes {} of a budget of {}",
-           format_bytes(n.peak_host_bytes), format_bytes(budget_bytes));
-}
+void validate(const Plan& plan, const PlanBudget& budget) { Validator(plan, budget).run(); }
 
 }  // namespace tessera

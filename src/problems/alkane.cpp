@@ -10,6 +10,7 @@
 #include "base/hash.hpp"
 #include "base/hash_fill.hpp"
 #include "problems/families.hpp"
+#include "problems/uniform_values.hpp"
 
 namespace tessera {
 
@@ -291,18 +292,18 @@ Problem make_alkane(std::int64_t carbons, AlkaneTiling tiling, bool minimal_basi
     problem.a = shape_of_t({rows, ao, ao}, *factors);
     problem.b = shape_of_v({ao, ao, ao, ao}, *factors);
     problem.c = shape_of_r({rows, ao, ao}, *factors, problem.a, problem.b);
-    problem.make_a = [factors](const TileInfo& info, std::span<double> tile) {
-        const auto& at = info.coordinates;
-        const double norm = factors->norm_t(at[0], at[1], at[2]);
-        hash_fill(state_of(Stream::values_a, info), hash_scale<double>(norm, static_cast<std::int64_t>(tile.size())),
-                  tile);
-    };
-    problem.make_b = [factors](const TileInfo& info, std::span<double> tile) {
-        const auto& at = info.coordinates;
-        const double norm = factors->norm_v(at[0], at[1], at[2], at[3]);
-        hash_fill(state_of(Stream::values_b, info), hash_scale<double>(norm, static_cast<std::int64_t>(tile.size())),
-                  tile);
-    };
+    set_values(
+        problem,
+        [factors](const TileInfo& info) -> HashTileValues {
+            const auto& at = info.coordinates;
+            return {state_of(Stream::values_a, info),
+                    hash_scale<double>(factors->norm_t(at[0], at[1], at[2]), info.extents.product())};
+        },
+        [factors](const TileInfo& info) -> HashTileValues {
+            const auto& at = info.coordinates;
+            return {state_of(Stream::values_b, info),
+                    hash_scale<double>(factors->norm_v(at[0], at[1], at[2], at[3]), info.extents.product())};
+        });
     problem.b_on_demand = true;
     return problem;
 }

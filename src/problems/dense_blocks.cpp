@@ -4,17 +4,22 @@
 #include <cmath>
 
 #include "base/hash.hpp"
-#include "base/hash_fill.hpp"
 #include "problems/families.hpp"
 #include "problems/uniform_values.hpp"
 
 namespace tessera {
 
-TileGenerator<double> uniform_values(std::uint64_t seed, Stream stream) {
-    return [seed, stream](const TileInfo& info, std::span<double> tile) {
-        hash_fill(tile_state(seed, static_cast<std::uint64_t>(stream), static_cast<std::uint64_t>(info.tile.value)),
-                  1.0, tile);
+HashRule uniform_values(std::uint64_t seed, Stream stream) {
+    return [seed, stream](const TileInfo& info) -> HashTileValues {
+        return {tile_state(seed, static_cast<std::uint64_t>(stream), static_cast<std::uint64_t>(info.tile.value)), 1.0};
     };
+}
+
+void set_values(Problem& problem, HashRule a, HashRule b) {
+    problem.make_a = hash_generator<double>(a);
+    problem.make_b = hash_generator<double>(b);
+    problem.hash_a = std::move(a);
+    problem.hash_b = std::move(b);
 }
 
 Shape with_uniform_norms(const TileGrid& grid, std::vector<std::int64_t> ordinals) {
@@ -39,8 +44,7 @@ Problem make_dense(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t 
     p.spec = "mk,kn->mn";
     p.a = all({rows, inner});
     p.b = all({inner, columns});
-    p.make_a = uniform_values(1, Stream::values_a);
-    p.make_b = uniform_values(1, Stream::values_b);
+    set_values(p, uniform_values(1, Stream::values_a), uniform_values(1, Stream::values_b));
     return p;
 }
 
@@ -60,8 +64,7 @@ Problem make_blocks(std::int64_t count, std::int64_t size, double occupancy, std
     p.spec = "mk,kn->mn";
     p.a = choose(Stream::choice_a);
     p.b = choose(Stream::choice_b);
-    p.make_a = uniform_values(seed, Stream::values_a);
-    p.make_b = uniform_values(seed, Stream::values_b);
+    set_values(p, uniform_values(seed, Stream::values_a), uniform_values(seed, Stream::values_b));
     return p;
 }
 

@@ -66,8 +66,7 @@ Problem make_synthetic(std::int64_t m, std::int64_t n, std::int64_t k, double de
     p.spec = "mk,kn->mn";
     p.a = thinned({rows, inner}, density, state(Stream::choice_a));
     p.b = thinned({inner, columns}, density, state(Stream::choice_b));
-    p.make_a = uniform_values(seed, Stream::values_a);
-    p.make_b = uniform_values(seed, Stream::values_b);
+    set_values(p, uniform_values(seed, Stream::values_a), uniform_values(seed, Stream::values_b));
     return p;
 }
 

@@ -1,5 +1,7 @@
 #include "tessera/storage/tile_source.hpp"
 
+#include "base/hash_fill.hpp"
+
 namespace tessera {
 
 TileInfo tile_info(const TileGrid& grid, TileOrdinal tile) {
@@ -11,5 +13,17 @@ TileInfo tile_info(const TileGrid& grid, TileOrdinal tile) {
     }
     return info;
 }
+
+template <Scalar T>
+TileGenerator<T> hash_generator(HashRule rule) {
+    return [rule = std::move(rule)](const TileInfo& info, std::span<T> tile) {
+        const auto values = rule(info);
+        hash_fill(values.state, values.scale, tile);
+    };
+}
+template TileGenerator<float> hash_generator<float>(HashRule);
+template TileGenerator<double> hash_generator<double>(HashRule);
+template TileGenerator<std::complex<float>> hash_generator<std::complex<float>>(HashRule);
+template TileGenerator<std::complex<double>> hash_generator<std::complex<double>>(HashRule);
 
 }  // namespace tessera

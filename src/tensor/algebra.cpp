@@ -8,6 +8,7 @@
 #include "base/hash.hpp"
 #include "base/parallel.hpp"
 #include "kernels/tile_math.hpp"
+#include "tensor/checksum.hpp"
 #include "tensor/tensor_impl.hpp"
 #include "tessera/tensor/tensor.hpp"
 
@@ -19,8 +20,9 @@ template <Scalar T>
 void require_same_grid(const char* operation, const Tensor<T>& x, const Tensor<T>& y) {
     require(x.rank() == y.rank(), "{}: tensors of rank {} and {}", operation, x.rank(), y.rank());
     for (int d = 0; d < x.rank(); ++d)
-        require(x.grid().tiling(d) == y.grid().tiling(d), "{}: index {} is {} in one tensor and {} in the other",
-                operation, d, to_string(x.grid().tiling(d)), to_string(y.grid().tiling(d)));
+        require(x.grid().tiling(d) == y.grid().tiling(d), "{}: index {} is {} in one tensor and {} in the other: {}",
+                operation, d, to_string(x.grid().tiling(d)), to_string(y.grid().tiling(d)),
+                first_difference(x.grid().tiling(d), y.grid().tiling(d)));
 }
 
 /// A tensor as another one is dealt: itself, or a copy on its way there.
@@ -195,20 +197,28 @@ Tensor<To> convert(const Tensor<From>& x) {
         0, x.placement());
 }
 
+std::uint64_t tile_checksum(TileOrdinal tile, const void* elements, std::int64_t bytes) {
+    return hash_bytes(static_cast<std::uint64_t>(tile.value), elements, bytes);
+}
+
+std::uint64_t join_checksums(ScalarKind kind, const TileGrid& grid, std::span<const std::int64_t> tiles) {
+    std::uint64_t h = combine(static_cast<std::uint64_t>(kind), static_cast<std::uint64_t>(grid.rank()));
+    for (const auto& t : grid.tilings())
+        h = hash_bytes(h, t.offsets().data(), static_cast<std::int64_t>(t.offsets().size_bytes()));
+    return hash_bytes(h, tiles.data(), static_cast<std::int64_t>(tiles.size_bytes()));
+}
+
 template <Scalar T>
 std::uint64_t checksum(const Tensor<T>& x) {
     std::vector<std::int64_t> partial(static_cast<std::size_t>(x.tile_count()));
     parallel_for(x.impl().local_count(), 0, 16, [&](std::int64_t i) {
         const std::int64_t s = x.impl().local_slot(i);
         const auto t = x.tile(s);
-        partial[s] = std::bit_cast<std::int64_t>(hash_bytes(static_cast<std::uint64_t>(x.shape().tile(s).value),
-                                                            t.data(), static_cast<std::int64_t>(t.size_bytes())));
+        partial[s] = std::bit_cast<std::int64_t>(
+            tile_checksum(x.shape().tile(s), t.data(), static_cast<std::int64_t>(t.size_bytes())));
     });
     if (!x.impl().one_rank()) x.communicator().sum(partial);
-    std::uint64_t h = combine(static_cast<std::uint64_t>(ScalarTraits<T>::kind), static_cast<std::uint64_t>(x.rank()));
-    for (const auto& t : x.grid().tilings())
-        h = hash_bytes(h, t.offsets().data(), static_cast<std::int64_t>(t.offsets().size_bytes()));
-    return hash_bytes(h, partial.data(), static_cast<std::int64_t>(partial.size() * sizeof(std::int64_t)));
+    return join_checksums(ScalarTraits<T>::kind, x.grid(), partial);
 }
 
 #define TESSERA_INSTANTIATE(T)                                                           \

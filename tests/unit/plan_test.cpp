@@ -1,4 +1,5 @@
-// Plans of random problems go through validate; broken ones do not; counted work is what the problem has.
+// Plans of random problems for random machines go through validate; broken ones do not; counted work is what the problem
+// has; the smallest budget that is named works.
 
 #include "tessera/plan/plan.hpp"
 
@@ -34,15 +35,54 @@ struct Case {
     MachineModel machine;
 };
 
+constexpr const char* kAlgorithms[] = {"auto", "stationary_b", "outer_product", "split_k", "replicate_b"};
+
+/// Matrices, tensors with batch indices, and long sums into a small result.
 Case random_case(Random& r) {
     Case c;
-    const auto p = random_tiling(r, 6, 400), q = random_tiling(r, 6, 400), k = random_tiling(r, 8, 400);
-    c.a = random_shape(r, {p, k}, 0.5);
-    c.b = random_shape(r, {k, q}, 0.5);
+    const int kind = static_cast<int>(r() % 4);
+    const auto p = random_tiling(r, kind == 3 ? 2 : 6, kind == 3 ? 8 : 400), q = random_tiling(r, kind == 3 ? 2 : 6, kind == 3 ? 8 : 400);
+    const auto k = random_tiling(r, kind == 3 ? 40 : 8, 400), s = random_tiling(r, 3, 5);
+    if (kind == 1) {
+        c.spec = ContractionSpec("spk,ksq->psq");
+        c.a = random_shape(r, {s, p, k}, 0.5);
+        c.b = random_shape(r, {k, s, q}, 0.5);
+    } else if (kind == 2) {
+        c.spec = ContractionSpec("pks,skqt->tpq");
+        c.a = random_shape(r, {p, k, s}, 0.4);
+        c.b = random_shape(r, {s, k, q, s}, 0.3);
+    } else {
+        c.a = random_shape(r, {p, k}, 0.5);
+        c.b = random_shape(r, {k, q}, 0.5);
+    }
     c.machine.threads_per_rank = 1 + static_cast<int>(r() % 16);
     c.request.source_a = r() % 3 == 0 ? SourceKind::host_made : SourceKind::stored;
     c.request.source_b = r() % 2 == 0 ? SourceKind::host_made : SourceKind::stored;
     return c;
+}
+
+void many_ranks(Random& r, Case& c, int most_ranks, int most_devices) {
+    c.machine.ranks = 1 + static_cast<int>(r() % static_cast<unsigned>(most_ranks));
+    c.machine.devices_per_rank = static_cast<int>(r() % static_cast<unsigned>(most_devices + 1));
+    if (c.machine.devices_per_rank > 0) {
+        c.machine.device.memory = 1LL << 40;
+        if (c.request.source_b == SourceKind::host_made && r() % 2) c.request.source_b = SourceKind::device_made;
+        if (r() % 3 == 0) c.request.blocks = "worst_fit";
+    }
+    c.request.algorithm = kAlgorithms[r() % 5];
+    const auto anywhere = [&](const TileGrid& grid) {
+        std::vector<Distribution::Axis> axes(static_cast<std::size_t>(grid.rank()));
+        int left = c.machine.ranks;
+        for (auto& a : axes) {
+            a.ranks = 1 + static_cast<int>(r() % static_cast<unsigned>(left));
+            left /= a.ranks;
+            a.deal = r() % 2 ? Distribution::Deal::cyclic : Distribution::Deal::blocked;
+        }
+        return Distribution(c.machine.ranks, axes);
+    };
+    if (r() % 3 == 0) c.request.distribution_a = anywhere(c.a.grid());
+    if (r() % 3 == 0) c.request.distribution_b = anywhere(c.b.grid());
+    if (r() % 3 == 0) c.request.distribution_c = anywhere(c.spec.result_grid(c.a.grid(), c.b.grid()));
 }
 
 Plan plan_of(Case& c) {
@@ -54,21 +94,21 @@ Plan plan_of(Case& c) {
 
 TEST(Plan, RandomPlansAreValidAndDeterministic) {
     Random r(5);
-    for (int trial = 0; trial < 1500; ++trial) {
+    for (int trial = 0; trial < 1000; ++trial) {
         auto c = random_case(r);
         const Plan plan = plan_of(c);
         ASSERT_NO_THROW(validate(plan)) << trial;
         ASSERT_TRUE(plan == plan_of(c));
         // A budget between the smallest and what the plan took without one.
-        c.request.memory = 1;
+        c.request.host_memory = 1;
         try {
             plan_of(c);
             ASSERT_EQ(plan.counts.peak_host_bytes, 0);
         } catch (const BudgetError& e) {
             for (const auto memory : {e.smallest_bytes(), (e.smallest_bytes() + plan.counts.peak_host_bytes) / 2}) {
-                c.request.memory = memory;
+                c.request.host_memory = memory;
                 const Plan tight = plan_of(c);
-                ASSERT_NO_THROW(validate(tight, memory)) << trial;
+                ASSERT_NO_THROW(validate(tight, {memory, 0})) << trial;
                 ASSERT_EQ(tight.counts.flops, plan.counts.flops);
                 ASSERT_EQ(tight.counts.made_tiles, plan.counts.made_tiles);
             }
@@ -76,10 +116,109 @@ TEST(Plan, RandomPlansAreValidAndDeterministic) {
     }
 }
 
+TEST(Plan, RandomPlansOfManyRanksAndDevices) {
+    Random r(11);
+    int refused = 0, copies = 0, sends = 0, segments = 0, worst_fit = 0;
+    for (int trial = 0; trial < 2500; ++trial) {
+        auto c = random_case(r);
+        many_ranks(r, c, trial % 50 == 0 ? 200 : 7, 4);
+        Plan plan;
+        try {
+            plan = plan_of(c);
+        } catch (const UserError&) {  // split_k without segments, replicate_b without rows
+            ++refused;
+            continue;
+        }
+        ASSERT_NO_THROW(validate(plan)) << trial << "\n" << explain(plan);
+        ASSERT_TRUE(plan == plan_of(c)) << trial;
+        copies += plan.counts.copied_bytes > 0;
+        sends += plan.counts.sent_bytes > 0;
+        segments += plan.segments > 1;
+        worst_fit += plan.blocks == "worst_fit";
+        if (plan.devices_per_rank == 0 || plan.products.empty()) continue;
+        // The smallest device that works, and one in between.
+        c.request.algorithm = plan.algorithm;
+        c.request.device_memory = 1;
+        std::int64_t smallest = 0;
+        try {
+            plan_of(c);
+            ASSERT_TRUE(false) << "one byte was enough";
+        } catch (const BudgetError& e) {
+            smallest = e.smallest_bytes();
+        }
+        for (const auto memory : {smallest, smallest + smallest / 2, 4 * smallest}) {
+            c.request.device_memory = memory;
+            const Plan tight = plan_of(c);
+            ASSERT_NO_THROW(validate(tight, {0, memory})) << trial << "\n" << explain(tight);
+            copies += tight.counts.copied_bytes > 0;
+        }
+        c.request.device_memory = smallest - 1;
+        ASSERT_THROW(plan_of(c), BudgetError) << trial;
+    }
+    EXPECT_LT(refused, 1200);
+    EXPECT_GT(copies, 100);
+    EXPECT_GT(sends, 500);
+    EXPECT_GT(segments, 100);
+    EXPECT_GT(worst_fit, 100);
+}
+
+TEST(Plan, ThousandsOfDevices) {
+    Case c;
+    const auto t = Tiling::uniform(4000, 100);
+    c.a = Shape::dense({t, t});
+    c.b = Shape::dense({t, t});
+    c.machine.ranks = 768;
+    c.machine.devices_per_rank = 6;
+    c.machine.device.memory = 16LL << 30;
+    for (const auto* algorithm : {"stationary_b", "outer_product", "replicate_b"}) {
+        c.request.algorithm = algorithm;
+        const Plan plan = plan_of(c);
+        ASSERT_NO_THROW(validate(plan)) << algorithm;
+        EXPECT_EQ(plan.counts.products, 64000);
+    }
+}
+
+TEST(Plan, ProductsAndResultAreTheSameForAllAlgorithms) {
+    Random r(3);
+    for (int trial = 0; trial < 40; ++trial) {
+        auto c = random_case(r);
+        c.machine.ranks = 4;
+        std::vector<PlanProduct> first;
+        for (const auto* algorithm : kAlgorithms) try {
+                c.request.algorithm = algorithm;
+                auto plan = plan_of(c);
+                for (auto& p : plan.products) p.at_a = p.at_b = -1;
+                if (first.empty()) first = plan.products;
+                EXPECT_EQ(plan.products, first) << algorithm;
+            } catch (const UserError&) {
+            }
+    }
+}
+
+TEST(Plan, AutoTakesTheCheapest) {
+    // C tiny: k is dealt out. B tiny: rows stay. The plan says what it weighed.
+    Case c;
+    c.machine.ranks = 4;
+    c.machine.gemm = {1e10, 20};
+    c.machine.network = {1e9, 1e-6};
+    const auto small = Tiling::uniform(32, 32), large = Tiling::uniform(64000, 500);
+    c.a = Shape::dense({small, large});
+    c.b = Shape::dense({large, small});
+    EXPECT_EQ(plan_of(c).algorithm, "split_k");
+    c.a = Shape::dense({large, small});
+    c.b = Shape::dense({small, small});
+    const auto plan = plan_of(c);
+    EXPECT_EQ(plan.algorithm, "replicate_b");
+    ASSERT_EQ(plan.candidates.size(), 4u);
+    for (const auto& k : plan.candidates) EXPECT_EQ(k.chosen, k.algorithm == "replicate_b");
+    EXPECT_NE(explain(plan).find("weighed"), std::string::npos);
+}
+
 TEST(Plan, CountsAreTheProblems) {
     Random r(6);
-    auto c = random_case(r);
-    c.request.source_a = c.request.source_b = SourceKind::stored;
+    Case c;
+    c.a = random_shape(r, {random_tiling(r, 6, 400), Tiling::uniform(900, 150)}, 0.5);
+    c.b = random_shape(r, {Tiling::uniform(900, 150), random_tiling(r, 6, 400)}, 0.5);
     double flops = 0;
     std::int64_t products = 0;
     for (auto x : c.a.ordinals())
@@ -90,55 +229,80 @@ TEST(Plan, CountsAreTheProblems) {
             flops += 2.0 * static_cast<double>(c.a.grid().tile_elements(TileOrdinal{x}) *
                                                c.b.grid().tile_extents(TileOrdinal{y})[1]);
         }
+    c.machine.ranks = 3;
+    c.machine.devices_per_rank = 2;
+    c.machine.device.memory = 1 << 24;
     const Plan plan = plan_of(c);
     EXPECT_EQ(plan.counts.products, products);
     EXPECT_DOUBLE_EQ(plan.counts.flops, flops);
     const auto text = explain(plan);
-    EXPECT_NE(text.find("outer_product"), std::string::npos);
     std::size_t width = 0, at = 0;
     for (std::size_t end; (end = text.find('\n', at)) != std::string::npos; at = end + 1)
         width = std::max(width, end - at);
-    EXPECT_LE(width, 100u);
+    EXPECT_LE(width, 100u) << text;
     EXPECT_NE(explain_json(plan).find("\"products\":" + std::to_string(products)), std::string::npos);
 }
 
 TEST(Plan, ValidateCatchesWhatIsBroken) {
     Random r(7);
-    int caught[6] = {};
-    for (int trial = 0; trial < 200; ++trial) {
+    int caught[10] = {};
+    for (int trial = 0; trial < 300; ++trial) {
         auto c = random_case(r);
-        c.request.source_a = SourceKind::stored;
-        c.request.source_b = SourceKind::host_made;
-        c.request.memory = 1;
+        many_ranks(r, c, 4, trial % 2 ? 3 : 0);
+        c.request.algorithm = trial % 3 ? "stationary_b" : "outer_product";
+        Plan good;
         try {
-            plan_of(c);
-            continue;
+            c.request.device_memory = c.request.host_memory = c.machine.devices_per_rank > 0 ? 0 : 1;
+            if (c.machine.devices_per_rank > 0) c.request.device_memory = 1;
+            good = plan_of(c);
         } catch (const BudgetError& e) {
-            c.request.memory = e.smallest_bytes();
+            (c.machine.devices_per_rank > 0 ? c.request.device_memory : c.request.host_memory) = e.smallest_bytes();
+            good = plan_of(c);
         }
-        const Plan good = plan_of(c);
-        if (good.products.size() < 4 || good.stages < 2) continue;
+        if (good.products.size() < 4) continue;
         const auto breaks = [&](int kind, auto&& change) {
             Plan bad = good;
-            change(bad);
-            if (bad == good) return;
+            if (!change(bad)) return;
             EXPECT_THROW(validate(bad), InternalError) << "kind " << kind << " trial " << trial;
             ++caught[kind];
         };
-        breaks(0, [](Plan& p) { p.chains.back().products -= p.chains.back().products > 0; });
-        breaks(1, [](Plan& p) { p.made_tiles.pop_back(), p.steps.pop_back(); });
+        breaks(0, [](Plan& p) { return p.chains.back().products > 0 && p.chains.back().products--; });
+        breaks(1, [](Plan& p) { return p.arrivals.empty() ? false : (p.arrivals.pop_back(), true); });
         breaks(2, [](Plan& p) {
+            bool any = false;
             for (auto& s : p.steps)
-                if (s.kind == StepKind::compute) s.dependencies = 0;
+                if (s.kind == StepKind::compute && s.dependencies > 0) s.dependencies = 0, any = true;
+            return any;
         });
-        breaks(3, [](Plan& p) { p.chains.front().finishes = !p.chains.front().finishes; });
-        breaks(4, [](Plan& p) { p.made_tiles.front().offset = p.counts.arena_bytes; });
-        breaks(5, [](Plan& p) {
+        breaks(3, [](Plan& p) { return p.chains.front().finishes = !p.chains.front().finishes, true; });
+        breaks(4, [](Plan& p) {
+            if (p.arrivals.empty()) return false;
+            p.arrivals.front().offset = 1LL << 50;
+            return true;
+        });
+        breaks(5, [](Plan& p) {  // a message that nobody sends
             for (auto& s : p.steps)
-                if (s.kind == StepKind::make) s.dependencies = 0;
+                if (s.kind == StepKind::send) return s.kind = StepKind::join, s.begin = s.end = 0, true;
+            return false;
+        });
+        breaks(6, [](Plan& p) { return p.rank_counts[0].sent_bytes += 8, true; });
+        breaks(7, [](Plan& p) {
+            if (p.finish_sums.empty()) return false;
+            p.finish_sums.back() = p.finish_sums.front() == p.finish_sums.back() ? p.finish_sums.back() + 1 : p.finish_sums.front();
+            return p.finish_sums.back() < static_cast<std::int32_t>(p.sums.size());
+        });
+        breaks(8, [](Plan& p) {  // what is loaded writes over what is in use
+            for (auto& s : p.steps)
+                if (s.kind == StepKind::evict) return s.dependencies = 0, true;
+            return false;
+        });
+        breaks(9, [](Plan& p) {
+            for (auto& q : p.products)
+                if (q.at_a >= 0) return q.at_a = -1, p.source_a == SourceKind::host_made || p.devices_per_rank > 0;
+            return false;
         });
     }
-    for (int kind = 0; kind < 6; ++kind) EXPECT_GT(caught[kind], 5) << "kind " << kind;
+    for (int kind = 0; kind < 10; ++kind) EXPECT_GT(caught[kind], 5) << "kind " << kind;
 }
 
 }  // namespace

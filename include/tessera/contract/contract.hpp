@@ -4,8 +4,10 @@
 #include <complex>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tessera/index/contraction_spec.hpp"
 #include "tessera/plan/plan.hpp"
@@ -24,8 +26,19 @@ struct ContractOptions {
     const Shape* result_shape = nullptr;
     /// Bytes for tiles on the host, operands and result included; 0 means no limit. Too small: BudgetError.
     std::int64_t memory = 0;
-    int threads = 0;  // 0: all cores
+    int threads = 0;  // per rank; 0: all cores
+    /// auto, stationary_b, outer_product, split_k, replicate_b; and the grid of ranks, 0: from the shapes.
     std::string algorithm = "auto";
+    int grid_rows = 0, grid_cols = 0;
+    /// The ranks that work together, where both operands are made on demand; else those of the stored operands.
+    Communicator* communicator = nullptr;
+    /// Where the result's tiles shall be; else where the algorithm likes them best (with contract_into: C's own).
+    std::optional<Distribution> result_distribution;
+    /// GPUs of each rank by number (one may be named more than once); none: its cores. Bytes on each of them, 0: what
+    /// is free. auto, worst_fit or patches.
+    std::vector<int> devices;
+    std::int64_t device_memory = 0;
+    std::string blocks = "auto";
     /// Called with the plan before any work.
     std::function<void(const Plan&)> on_plan;
     /// Called now and then with flops done and flops in all, from one thread at a time.
@@ -40,7 +53,13 @@ struct ContractReport {
     std::int64_t bytes_a = 0, bytes_b = 0, bytes_c = 0, peak_host_bytes = 0;
     double plan_seconds = 0, execute_seconds = 0;
     std::string algorithm;
-    int threads = 0;
+    int threads = 0, ranks = 1;
+    std::vector<int> devices;
+    std::int64_t sent_bytes = 0;  // between ranks, all of them
+    /// Share of the time with messages under way that was hidden behind work; 1 where there were none.
+    double overlap = 1;
+    std::int64_t loaded_bytes = 0, stored_bytes = 0, copied_bytes = 0;  // host to device, back, device to device
+    std::int64_t peak_device_bytes = 0;
 };
 
 template <Scalar T>
@@ -99,6 +118,22 @@ template <Scalar T>
 ContractReport contract_into(std::string_view spec, const std::type_identity_t<ContractOperand<T>>& a,
                              const std::type_identity_t<ContractOperand<T>>& b, Tensor<T>& c,
                              const ContractOptions& options = {});
+
+/// A result that is never stored whole: each tile is handed over once, finished, with its norm, and forgotten. Called
+/// from several threads at once, in no order. On devices no more than a few tiles are held on the host at a time.
+/// Each rank is handed the tiles that it owns. Returns the shape of the result (this rank's norms) with the report.
+template <Scalar T>
+struct ConsumedContraction {
+    Shape shape;
+    ContractReport report;
+};
+template <Scalar T>
+using TileConsumer = std::function<void(std::int64_t slot, std::span<const T> tile, double norm)>;
+template <Scalar T>
+ConsumedContraction<T> contract_each(std::string_view spec, const std::type_identity_t<ContractOperand<T>>& a,
+                                     const std::type_identity_t<ContractOperand<T>>& b,
+                                     const std::type_identity_t<TileConsumer<T>>& consume,
+                                     const ContractOptions& options = {});
 
 /// Just the tensor.
 template <Scalar T>

@@ -42,7 +42,12 @@ struct MachineModel {
     LinkModel host_to_device, device_to_host;  // of each device
     LinkModel device_to_device;                // within a rank
     double host_link_bytes_per_second = 0;     // shared by the devices of a rank, each way; 0: each has its own
-    LinkModel network;                         // of a node, each way
+    /// Devices of a rank from this number on are behind another socket: all that crosses shares far_link, each way.
+    int near_devices = 0;  // 0: all are near
+    double far_link_bytes_per_second = 0;
+    LinkModel network;                // of a node, each way; latency per message
+    double network_tile_seconds = 0;  // what a rank spends on each tile it sends or receives, besides its bytes
+    LinkModel node_link;              // between the ranks of a node; 0: as the network
     bool operator==(const MachineModel&) const = default;
 };
 

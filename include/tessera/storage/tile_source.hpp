@@ -21,4 +21,16 @@ TileInfo tile_info(const TileGrid& grid, TileOrdinal tile);
 template <Scalar T>
 using TileGenerator = std::function<void(const TileInfo& info, std::span<T> tile)>;
 
+/// A tile of pseudo-random numbers that hosts and devices make alike: uniform in (-scale, scale), element e from output
+/// number e of splitmix64 started at state (docs/ALKANE.md, "Tile values").
+struct HashTileValues {
+    std::uint64_t state = 0;
+    double scale = 1;
+};
+/// The registered device generator: which numbers a tile has. Called from several threads at once.
+using HashRule = std::function<HashTileValues(const TileInfo& info)>;
+/// The same tiles, made on the host.
+template <Scalar T>
+TileGenerator<T> hash_generator(HashRule rule);
+
 }  // namespace tessera

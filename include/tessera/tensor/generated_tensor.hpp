@@ -11,6 +11,7 @@ template <Scalar T>
 struct GeneratedTensor {
     Shape shape;
     TileGenerator<T> make;
+    HashRule hash = {};  // where the tiles are hash_generator's: devices make them in their own memory
 };
 
 }  // namespace tessera

@@ -1,16 +1,15 @@
 #include "execute/cpu/execute.hpp"
 
 #include <atomic>
-#include <chrono>
-#include <cmath>
 #include <mutex>
-#include <thread>
 
 #include "base/check.hpp"
+#include "base/clock.hpp"
 #include "base/parallel.hpp"
 #include "execute/cpu/tile_layouts.hpp"
+#include "execute/finish_tile.hpp"
+#include "execute/messages.hpp"
 #include "kernels/gemm.hpp"
-#include "kernels/tile_math.hpp"
 
 namespace tessera {
 
@@ -34,9 +33,10 @@ struct Share {
 template <Scalar T>
 class Interpreter {
   public:
-    Interpreter(const Plan& plan, const TileSource<T>& a, const TileSource<T>& b, const TileSink<T>& c,
-                const ExecuteOptions<T>& options)
+    Interpreter(const Plan& plan, Communicator& ranks, const TileSource<T>& a, const TileSource<T>& b,
+                const TileSink<T>& c, const ExecuteOptions<T>& options)
         : plan_(plan),
+          rank_(ranks.rank()),
           spec_(plan.spec),
           labels_(spec_),
           layouts_a_(plan.a, spec_.a(), labels_.m, labels_.k, labels_.batch),
@@ -46,33 +46,41 @@ class Interpreter {
           b_(b),
           c_(c),
           options_(options),
-          arena_(plan.counts.arena_bytes, options.budget, "tiles made on demand"),
-          done_(plan.steps.size()) {
-        if (plan.source_a == SourceKind::host_made) place(Operand::a, made_a_, plan.a);
-        if (plan.source_b == SourceKind::host_made) place(Operand::b, made_b_, plan.b);
-        first_partial_.assign(plan.partials.empty() ? 0 : static_cast<std::size_t>(plan.c.tile_count()) + 1, 0);
-        if (!plan.partials.empty()) {
-            for (const auto& p : plan.partials) ++first_partial_[p.c + 1];
-            for (std::size_t i = 1; i < first_partial_.size(); ++i) first_partial_[i] += first_partial_[i - 1];
+          arena_(plan.rank_counts[static_cast<std::size_t>(rank_)].arena_bytes, options.budget, "tiles made or received"),
+          board_(plan.steps.size()),
+          messages_(plan, ranks, board_) {
+        for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+            const auto& s = plan.steps[i];
+            if (s.rank != rank_) continue;
+            if (s.kind == StepKind::make) made_ += s.end - s.begin;
+            if (!is_message(s.kind)) steps_.push_back(static_cast<std::int32_t>(i));
         }
     }
 
     ExecuteCounts run() {
+        messages_.start([&](std::int32_t step) { return pieces(plan_.steps[step]); });
         parallel_region(plan_.threads, [&](int, int) { work(); });
-        ensure(next_ >= plan_.steps.size(), "only {} of {} steps ran", next_.load(), plan_.steps.size());
-        return {static_cast<std::int64_t>(plan_.made_tiles.size()), plan_.counts.arena_bytes};
+        messages_.finish();
+        ensure(next_ >= steps_.size(), "only {} of {} steps ran", next_.load(), steps_.size());
+        ExecuteCounts out;
+        out.made_tiles = made_;
+        out.arena_bytes = arena_.bytes();
+        messages_.count(out);
+        out.waited_seconds = waited_.load() / plan_.threads;
+        return out;
     }
 
   private:
-    /// Steps are taken in the plan's order, so whatever a step waits for has been taken by someone: no deadlock.
+    /// Steps are taken in the plan's order, so whatever a step waits for has been taken by someone, or is a message:
+    /// no deadlock.
     void work() {
         kernels::GemmWorkspace workspace;
         Scratch scratch;
         try {
             for (;;) {
                 const auto i = next_.fetch_add(1);
-                if (i >= plan_.steps.size() || failed_) return;
-                const auto& s = plan_.steps[i];
+                if (i >= steps_.size() || board_.failed()) return;
+                const auto& s = plan_.steps[steps_[i]];
                 for (std::int64_t d = s.first_dependency; d < s.first_dependency + s.dependencies; ++d)
                     if (!wait_for(plan_.dependencies[d])) return;
                 switch (s.kind) {
@@ -82,29 +90,54 @@ class Interpreter {
                     case StepKind::compute:
                         compute(s, workspace, scratch);
                         break;
+                    case StepKind::merge:
+                        for (auto m = s.begin; m < s.end; ++m) merge(plan_.moves[m]);
+                        break;
                     case StepKind::finish:
-                        for (auto f = s.begin; f < s.end; ++f) finish(plan_.finish_tiles[f], true);
+                        for (auto f = s.begin; f < s.end; ++f) finish(plan_.sums[plan_.finish_sums[f]].c);
                         break;
                     case StepKind::join:
                         break;
+                    default:
+                        ensure(false, "step {} ({}) is not for the host", steps_[i], name(s.kind));
                 }
-                done_[i].store(1, std::memory_order_release);
+                board_.mark(steps_[i]);
             }
         } catch (...) {
-            failed_ = true;
+            board_.fail();
             throw;
         }
     }
 
     bool wait_for(std::int32_t step) {
-        for (int spins = 0; !done_[step].load(std::memory_order_acquire); ++spins) {
-            if (failed_) return false;
-            if (spins > 300)
-                std::this_thread::sleep_for(std::chrono::microseconds(20));
-            else if (spins > 200)
-                std::this_thread::yield();
+        if (board_.done(step)) return true;
+        const bool message = is_message(plan_.steps[step].kind);
+        const double start = message ? now_seconds() : 0;
+        const bool there = board_.wait_for(step);
+        if (message) waited_.fetch_add(now_seconds() - start);
+        return there;
+    }
+
+    /// The memory of a message's tiles on this rank.
+    std::vector<MessagePiece> pieces(const PlanStep& s) {
+        std::vector<MessagePiece> out;
+        for (auto i = s.begin; i < s.end; ++i) {
+            const bool of_sums = s.kind == StepKind::send_sums || s.kind == StepKind::receive_sums;
+            if (of_sums) {
+                const auto id = s.kind == StepKind::send_sums ? plan_.moves[i].from : plan_.moves[i].to;
+                const auto c = plan_.sums[id].c;
+                out.push_back({sum(id), plan_.c.grid().tile_elements(plan_.c.tile(c)) * bytes_of(plan_.scalar)});
+                continue;
+            }
+            const auto& t = plan_.arrivals[i];
+            const auto& shape = t.operand == Operand::a ? plan_.a : plan_.b;
+            // Sent from where it is stored; MPI takes no pointers to const.
+            void* data = s.kind == StepKind::receive
+                             ? static_cast<void*>(in_arena(t.offset))
+                             : const_cast<T*>((t.operand == Operand::a ? a_ : b_).stored(t.slot));
+            out.push_back({data, shape.grid().tile_elements(shape.tile(t.slot)) * bytes_of(plan_.scalar)});
         }
-        return true;
+        return out;
     }
 
     struct Scratch {
@@ -113,18 +146,17 @@ class Interpreter {
         std::vector<MatrixLayout> sliced;
     };
 
-    void place(Operand o, std::vector<std::int64_t>& offsets, const Shape& shape) {
-        offsets.assign(static_cast<std::size_t>(shape.tile_count()), -1);
-        for (const auto& t : plan_.made_tiles)
-            if (t.operand == o) offsets[t.slot] = t.offset;
-    }
     T* in_arena(std::int64_t offset) { return reinterpret_cast<T*>(arena_.data() + offset); }
-    const T* tile_a(std::int32_t slot) { return made_a_.empty() ? a_.stored(slot) : in_arena(made_a_[slot]); }
-    const T* tile_b(std::int32_t slot) { return made_b_.empty() ? b_.stored(slot) : in_arena(made_b_[slot]); }
+    T* sum(std::int32_t id) {
+        const auto& s = plan_.sums[id];
+        return s.offset < 0 ? c_.tile(s.c) : in_arena(s.offset);
+    }
+    const T* tile_a(const PlanProduct& p) { return p.at_a < 0 ? a_.stored(p.a) : in_arena(plan_.arrivals[p.at_a].offset); }
+    const T* tile_b(const PlanProduct& p) { return p.at_b < 0 ? b_.stored(p.b) : in_arena(plan_.arrivals[p.at_b].offset); }
 
     void make(const PlanStep& s) {
         for (auto i = s.begin; i < s.end; ++i) {
-            const auto& t = plan_.made_tiles[i];
+            const auto& t = plan_.arrivals[i];
             const auto& shape = t.operand == Operand::a ? plan_.a : plan_.b;
             const auto info = tile_info(shape.grid(), shape.tile(t.slot));
             (t.operand == Operand::a ? a_ : b_)
@@ -138,7 +170,7 @@ class Interpreter {
         std::size_t links = 0, sliced = 0;
         for (auto i = s.begin; i < s.end; ++i) {
             const auto& ch = plan_.chains[i];
-            const auto batch = static_cast<std::size_t>(layouts_c_[ch.c].batch.extent());
+            const auto batch = static_cast<std::size_t>(layouts_c_[plan_.sums[ch.sum].c].batch.extent());
             links += static_cast<std::size_t>(ch.products) * batch;
             if (ch.parts > 1) sliced += 1 + 2 * static_cast<std::size_t>(ch.products);
         }
@@ -149,13 +181,13 @@ class Interpreter {
         for (auto i = s.begin; i < s.end; ++i) flops += add_chain(plan_.chains[i], x);
         kernels::multiply_chains<T>(x.chains, {options_.conjugate_a, options_.conjugate_b}, workspace);
         for (auto i = s.begin; i < s.end; ++i)
-            if (plan_.chains[i].finishes) finish(plan_.chains[i].c, false);
+            if (plan_.chains[i].finishes) finish(plan_.sums[plan_.chains[i].sum].c);
         report(flops);
     }
 
     double add_chain(const PlanChain& ch, Scratch& x) {
-        const TileLayout& layout = layouts_c_[ch.c];
-        T* c = ch.partial < 0 ? c_.tile(ch.c) : in_arena(plan_.partials[ch.partial].offset);
+        const TileLayout& layout = layouts_c_[plan_.sums[ch.sum].c];
+        T* c = sum(ch.sum);
         const MatrixLayout* matrix_c = &layout.matrix;
 
         // A part of a tile is a share of its slowest row index, or of its slowest column index where that is longer.
@@ -189,9 +221,9 @@ class Interpreter {
         for (std::int64_t h = 0; h < points; ++h) {
             const auto first_link = x.links.size();
             for (auto p = ch.first_product; p < ch.first_product + ch.products; ++p) {
-                const auto [slot_a, slot_b] = plan_.products[p];
-                const TileLayout &la = layouts_a_[slot_a], &lb = layouts_b_[slot_b];
-                kernels::ChainLink<T> link{tile_a(slot_a), tile_b(slot_b), &la.matrix, &lb.matrix};
+                const auto& product = plan_.products[p];
+                const TileLayout &la = layouts_a_[product.a], &lb = layouts_b_[product.b];
+                kernels::ChainLink<T> link{tile_a(product), tile_b(product), &la.matrix, &lb.matrix};
                 if (h > 0) {
                     link.a += la.batch.offset(h);
                     link.b += lb.batch.offset(h);
@@ -223,37 +255,26 @@ class Interpreter {
         return flops * (is_complex<T> ? 4 : 1);
     }
 
-    /// All products of the tile are in: join its partial sums, then C = alpha C + beta old, and the norm.
-    void finish(std::int32_t slot, bool join) {
-        T* c = c_.tile(slot);
-        const auto n = plan_.c.grid().tile_elements(plan_.c.tile(slot));
-        if (join && !plan_.partials.empty() && first_partial_[slot + 1] > first_partial_[slot]) {
-            std::vector<T*> sums{c};
-            for (auto p = first_partial_[slot]; p < first_partial_[slot + 1]; ++p)
-                sums.push_back(in_arena(plan_.partials[p].offset));
-            for (std::size_t stride = 1; stride < sums.size(); stride *= 2)
-                for (std::size_t i = 0; i + stride < sums.size(); i += 2 * stride)
-                    for (std::int64_t e = 0; e < n; ++e) sums[i][e] += sums[i + stride][e];
-        }
-        if (options_.alpha != T(1))
-            for (std::int64_t e = 0; e < n; ++e) c[e] *= options_.alpha;
-        if (options_.beta != T(0))
-            if (const T* old = c_.old_tile ? c_.old_tile(slot) : nullptr)
-                for (std::int64_t e = 0; e < n; ++e) c[e] += options_.beta * old[e];
-        const double norm = tile_norm(c, n);
-        require(std::isfinite(norm), "contraction '{}': result tile {} holds NaN or infinity", plan_.spec,
-                to_string(plan_.c.grid().coordinates(plan_.c.tile(slot))));
-        c_.finished(slot, norm);
+    void merge(const PlanMove& move) {
+        const T* from = sum(move.from);
+        T* to = sum(move.to);
+        const auto n = plan_.c.grid().tile_elements(plan_.c.tile(plan_.sums[move.to].c));
+        for (std::int64_t e = 0; e < n; ++e) to[e] += from[e];
     }
+
+    void finish(std::int32_t slot) { c_.finished(slot, finish_tile(plan_, slot, c_.tile(slot), c_, options_)); }
 
     void report(double flops) {
         if (!options_.progress) return;
         const std::unique_lock lock(progress_mutex_, std::try_to_lock);
         flops_done_.fetch_add(static_cast<std::int64_t>(flops));
-        if (lock) options_.progress(static_cast<double>(flops_done_.load()), plan_.counts.flops);
+        if (lock)
+            options_.progress(static_cast<double>(flops_done_.load()),
+                              plan_.rank_counts[static_cast<std::size_t>(rank_)].flops);
     }
 
     const Plan& plan_;
+    const int rank_;
     ContractionSpec spec_;
     MatrixLabels labels_;
     TileLayouts layouts_a_, layouts_b_, layouts_c_;
@@ -261,11 +282,12 @@ class Interpreter {
     const TileSink<T>& c_;
     const ExecuteOptions<T>& options_;
     Buffer arena_;
-    std::vector<std::int64_t> made_a_, made_b_;  // arena offset by slot
-    std::vector<std::int64_t> first_partial_;    // by result slot
-    std::vector<std::atomic<std::uint8_t>> done_;
+    StepBoard board_;
+    Messages messages_;
+    std::vector<std::int32_t> steps_;  // of this rank, without messages
+    std::int64_t made_ = 0;
     std::atomic<std::size_t> next_{0};
-    std::atomic<bool> failed_{false};
+    std::atomic<double> waited_{0};
     std::mutex progress_mutex_;
     std::atomic<std::int64_t> flops_done_{0};
 };
@@ -273,14 +295,15 @@ class Interpreter {
 }  // namespace
 
 template <Scalar T>
-ExecuteCounts execute(const Plan& plan, const TileSource<T>& a, const TileSource<T>& b, const TileSink<T>& c,
-                      const ExecuteOptions<T>& options) {
-    return Interpreter<T>(plan, a, b, c, options).run();
+ExecuteCounts execute(const Plan& plan, Communicator& ranks, const TileSource<T>& a, const TileSource<T>& b,
+                      const TileSink<T>& c, const ExecuteOptions<T>& options) {
+    ensure(ranks.size() == plan.ranks, "a plan of {} ranks on {}", plan.ranks, ranks.size());
+    return Interpreter<T>(plan, ranks, a, b, c, options).run();
 }
 
 #define TESSERA_INSTANTIATE(T)                                                                                     \
-    template ExecuteCounts execute<T>(const Plan&, const TileSource<T>&, const TileSource<T>&, const TileSink<T>&, \
-                                      const ExecuteOptions<T>&);
+    template ExecuteCounts execute<T>(const Plan&, Communicator&, const TileSource<T>&, const TileSource<T>&, \
+                                      const TileSink<T>&, const ExecuteOptions<T>&);
 TESSERA_INSTANTIATE(float)
 TESSERA_INSTANTIATE(double)
 TESSERA_INSTANTIATE(std::complex<float>)

@@ -53,6 +53,13 @@ DeviceInfo device_info(int device) {
     return info;
 }
 
+std::int64_t free_bytes(int device) {
+    set_device(device);
+    std::size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total), "free memory");
+    return static_cast<std::int64_t>(free);
+}
+
 void set_device(int device) {
     const int count = device_count();
     if (device < 0 || device >= count)

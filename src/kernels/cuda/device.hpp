@@ -26,6 +26,8 @@ struct DeviceInfo {
 };
 /// Throws BackendUnavailable when there is no such device.
 DeviceInfo device_info(int device);
+/// Device memory that nobody holds at the moment. Throws BackendUnavailable when there is no such device.
+std::int64_t free_bytes(int device);
 void set_device(int device);
 void synchronize();
 

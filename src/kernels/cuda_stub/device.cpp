@@ -13,6 +13,7 @@ namespace {
 
 int device_count() noexcept { return 0; }
 DeviceInfo device_info(int) { unavailable(); }
+std::int64_t free_bytes(int) { unavailable(); }
 void set_device(int) { unavailable(); }
 void synchronize() { unavailable(); }
 DeviceBuffer::DeviceBuffer(std::size_t) { unavailable(); }

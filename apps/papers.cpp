@@ -1,0 +1,158 @@
+#include "papers.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "planning.hpp"
+#include "tessera/machine/machine_file.hpp"
+#include "tessera/simulate/simulate.hpp"
+
+namespace tessera::app {
+
+namespace {
+
+/// A case of the papers as the command line would simulate it.
+struct Case {
+    std::string problem, algorithm, blocks, b, grid;
+    int ranks = 1, devices_per_rank = -1;
+
+    PlanningOptions options() const {
+        PlanningOptions o;
+        o.problem = problem;
+        o.machine = "summit";
+        o.algorithm = algorithm;
+        o.blocks = blocks;
+        o.b = b;
+        o.grid = grid;
+        o.ranks = ranks;
+        o.devices_per_rank = devices_per_rank;
+        return o;
+    }
+    std::string command() const {
+        auto text =
+            fmt::format("tessera simulate {} --machine summit --ranks {} --algorithm {}", problem, ranks, algorithm);
+        if (devices_per_rank >= 0) text += fmt::format(" --devices-per-rank {}", devices_per_rank);
+        if (blocks != "auto") text += " --blocks " + blocks;
+        if (b != "auto") text += " --b " + b;
+        if (!grid.empty()) text += " --grid " + grid;
+        return text;
+    }
+};
+
+struct Outcome {
+    double seconds = 0, tflops = 0, tflops_per_device = 0;
+    double from_device = 0;  // share of the bytes that come into devices from another device
+    double tiles_moved = 0;  // into and out of a device, of 1024 x 1024
+};
+
+// The dense runs (ScalA 2019, section V) have stored operands and blocks of C that stay on the devices; the others
+// (IPDPS 2021, section V) make B on the cores and form blocks by worst fit.
+Case dense_on_one_node(int devices) {
+    return {"dense:70656,70656,70656,1024", "outer_product", "auto", "auto", "", 1, devices};
+}
+Case dense_distributed() { return {"dense:163840,163840,163840,1024", "outer_product", "auto", "auto", "4x4", 16, -1}; }
+Case synthetic() { return {"synthetic:48000,48000,48000,1", "stationary_b", "worst_fit", "host", "", 32, -1}; }
+Case alkane(const char* tiling, int gpus) {
+    return {fmt::format("alkane:65:{}", tiling), "stationary_b", "worst_fit", "host", "", gpus / 3, -1};
+}
+
+/// Loads of a device by formula (1) of ScalA 2019, in tiles: C stays, A and B pass by once.
+double formula(double tiles, double p, double q, double devices) {
+    return tiles * tiles / p + tiles * tiles / (q * devices) + tiles * tiles / (p * q * devices);
+}
+
+}  // namespace
+
+PapersTable simulate_papers(const std::function<void(int, int, const std::string&)>& on_case) {
+    const auto summit = read_machine("summit");
+    int done = 0;
+    constexpr int kCases = 12;
+    const auto run = [&](const Case& c) {
+        on_case(++done, kCases, c.command());
+        const auto planned = make_plan(c.options(), summit.machine);
+        const auto s = simulate(planned.plan, planned.machine);
+        const auto& n = planned.plan.counts;
+        const double in = static_cast<double>(n.loaded_bytes + n.copied_bytes);
+        Outcome o{s.seconds, s.tflops, s.tflops_per_device, 0, 0};
+        if (in > 0) o.from_device = static_cast<double>(n.copied_bytes) / in;
+        const double devices = static_cast<double>(planned.plan.ranks * planned.plan.devices_per_rank);
+        o.tiles_moved = (in + static_cast<double>(n.stored_bytes)) / (8.0 * 1024 * 1024) / devices;
+        return o;
+    };
+    constexpr double kPeak = 7.2;  // TF/s of one GPU, as measured in both papers
+    PapersTable table;
+    const auto add = [&](const std::string& what, const std::string& unit, double published, double simulated,
+                         double tolerance, const Case& c, bool fitted = false, const std::string& reason = {}) {
+        table.rows.push_back({what, unit, published, simulated, tolerance, fitted, c.command(), reason});
+    };
+
+    for (int devices : {1, 2, 3, 6}) {
+        const auto c = dense_on_one_node(devices);
+        add(fmt::format("dense N=70,000, one node, {} GPU{}", devices, devices == 1 ? "" : "s"), "TF/GPU",
+            (devices <= 3 ? 0.95 : 0.85) * kPeak, run(c).tflops_per_device, 0.10, c);
+    }
+    const auto d = dense_distributed();
+    const auto distributed = run(d);
+    add("dense N=164,000, 16 ranks, 48 GPUs", "TF/GPU", 0.85 * kPeak, distributed.tflops_per_device, 0.15, d);
+    add("  tile loads that come from another GPU", "share", 0.5, distributed.from_device, 0.15, d);
+    add("  tile loads over the formula's", "ratio", 0.95, distributed.tiles_moved / formula(160, 4, 4, 3), 0.15, d);
+
+    const auto s = synthetic();
+    add("synthetic 48k, dense, 16 nodes", "TF", 203, run(s).tflops, 0.30, s);
+
+    std::map<std::string, std::pair<Outcome, Outcome>> of;
+    for (const char* v : {"v1", "v2", "v3"}) of[v] = {run(alkane(v, 3)), run(alkane(v, 108))};
+    add("C65H132 v1, 3 GPUs", "s", 272, of["v1"].first.seconds, 0.30, alkane("v1", 3), true);
+    add("C65H132 v1, 108 GPUs", "s", 34.9, of["v1"].second.seconds, 0.30, alkane("v1", 108), true);
+    const auto efficiency = [&](const char* v, double published) {
+        add(fmt::format("C65H132 {}, efficiency of 108 GPUs over 3", v), "%", published,
+            100 * of[v].first.seconds / of[v].second.seconds / 36, 0.30, alkane(v, 108));
+    };
+    efficiency("v1", 21);
+    efficiency("v2", 36.5);
+    efficiency("v3", 35.2);
+    add("C65H132 v3, 3 GPUs", "TF/GPU", 2.5, of["v3"].first.tflops_per_device, 0.30, alkane("v3", 3));
+
+    const auto machine = nlohmann::json::parse(to_json(summit));
+    for (const auto& [field, source] : summit.sources) {
+        if (!source.starts_with("fitted")) continue;
+        auto pointer = "/" + field;
+        std::replace(pointer.begin(), pointer.end(), '.', '/');
+        table.fitted[field] =
+            fmt::format("{:g}: {}", machine.at(nlohmann::json::json_pointer(pointer)).get<double>(), source);
+    }
+    return table;
+}
+
+std::string to_text(const PapersTable& table) {
+    auto out = fmt::format("{:<46} {:<6} {:>9} {:>9} {:>6}  {}\n", "Summit", "", "published", "simulated", "ratio", "");
+    const auto figure = [](double x) { return x < 10 ? fmt::format("{:.3g}", x) : fmt::format("{:.1f}", x); };
+    for (const auto& r : table.rows) {
+        out += fmt::format("{:<46} {:<6} {:>9} {:>9} {:>6.2f}  {} {:.0f} %{}\n", r.what, r.unit, figure(r.published),
+                           figure(r.simulated), r.ratio(), r.within() ? "within" : "NOT within", 100 * r.tolerance,
+                           r.fitted_on ? " *" : "");
+        if (!r.within() && !r.reason.empty()) out += fmt::format("    {}\n", r.reason);
+    }
+    out += "One machine file for all rows (machines/summit.json). Fitted, on the rows marked *:\n";
+    for (const auto& [field, value] : table.fitted) {
+        std::string line = "  " + field + " = ";
+        // Words over lines of at most 100 columns.
+        std::size_t at = 0;
+        while (at < value.size()) {
+            auto end = value.find(' ', at);
+            if (end == std::string::npos) end = value.size();
+            if (line.size() + end - at > 98) {
+                out += line + "\n";
+                line = "    ";
+            }
+            line += value.substr(at, end - at) + " ";
+            at = end + 1;
+        }
+        line.pop_back();
+        out += line + "\n";
+    }
+    return out;
+}
+
+}  // namespace tessera::app

@@ -1,0 +1,106 @@
+#include "planning.hpp"
+
+#include <charconv>
+#include <cmath>
+
+#include "base/check.hpp"
+#include "base/clock.hpp"
+#include "base/units.hpp"
+#include "inspect/build_plan.hpp"
+#include "probe/machine.hpp"
+#include "tessera/machine/machine_file.hpp"
+
+namespace tessera::app {
+
+namespace {
+
+constexpr int kMostRanks = 100'000;
+
+std::pair<int, int> parse_grid(const std::string& text) {
+    int p = 0, q = 0;
+    const auto* end = text.data() + text.size();
+    const auto first = std::from_chars(text.data(), end, p);
+    if (first.ec == std::errc{} && first.ptr != end && *first.ptr == 'x') {
+        const auto second = std::from_chars(first.ptr + 1, end, q);
+        if (second.ec == std::errc{} && second.ptr == end && p >= 1 && q >= 1) return {p, q};
+    }
+    user_error("--grid {}: two positive numbers as in 4x9", text);
+}
+
+SourceKind source_of_b(const PlanningOptions& o, const Problem& problem, const MachineModel& machine) {
+    if (o.b == "stored") return SourceKind::stored;
+    if (o.b == "host") return SourceKind::host_made;
+    if (o.b == "device") {
+        require(machine.devices_per_rank > 0, "--b device: there are no devices in this plan");
+        return SourceKind::device_made;
+    }
+    require(o.b == "auto", "--b {}: one of auto, stored, host, device", o.b);
+    if (!problem.b_on_demand) return SourceKind::stored;
+    return machine.devices_per_rank > 0 && machine.device.make_bytes_per_second > 0 ? SourceKind::device_made
+                                                                                    : SourceKind::host_made;
+}
+
+}  // namespace
+
+void add_planning(CLI::App& command, PlanningOptions& o, bool problem_required) {
+    auto* problem = command.add_option(
+        "problem", o.problem,
+        "dense:M,N,K,t | blocks:nb,bs,occ[,seed] | synthetic:M,N,K,density[,lo,hi[,seed]] |\nalkane:n:v1|v2|v3[:min]");
+    if (problem_required) problem->required();
+    command.add_option("--machine", o.machine, "summit, h200x8, frontier, laptop, this, or a path to a JSON file")
+        ->capture_default_str();
+    command.add_option("--ranks", o.ranks, "MPI ranks")->capture_default_str()->check(CLI::Range(1, kMostRanks));
+    command.add_option("--devices-per-rank", o.devices_per_rank, "GPUs of a rank, 0 for none (default: the machine's)")
+        ->check(CLI::Range(0, 1024));
+    command.add_option("--memory", o.memory, "hard budget for tiles: of each device, or of a rank's host without any");
+    command.add_option("--algorithm", o.algorithm, "auto, stationary_b, outer_product, split_k or replicate_b")
+        ->capture_default_str();
+    command.add_option("--blocks", o.blocks, "how device blocks are formed: auto, worst_fit or patches")
+        ->capture_default_str();
+    command.add_option("--grid", o.grid, "ranks as PxQ (default: from the shapes)");
+    command.add_option("--b", o.b, "where tiles of B come from: auto, stored, host or device (made there on demand)")
+        ->capture_default_str();
+    command.add_option("--filter", o.filter, "skip products that cannot lift a result tile above this norm")
+        ->capture_default_str();
+}
+
+Planned make_plan(const PlanningOptions& o, int threads) {
+    const auto machine = o.machine == "this" ? probe_machine(threads, o.ranks) : read_machine(o.machine).machine;
+    return make_plan(o, machine);
+}
+
+Planned make_plan(const PlanningOptions& o, MachineModel machine) {
+    require(std::isfinite(o.filter) && o.filter >= 0, "--filter {} is not a finite number >= 0", o.filter);
+    machine.ranks = o.ranks;
+    if (o.devices_per_rank >= 0) machine.devices_per_rank = o.devices_per_rank;
+    require(machine.devices_per_rank == 0 || machine.device.memory > 0,
+            "--devices-per-rank {}: machine {} has no devices", machine.devices_per_rank, machine.name);
+    Planned out;
+    out.problem = make_problem(o.problem);
+    const ContractionSpec spec(out.problem.spec);
+    PlanRequest request;
+    request.spec = &spec;
+    request.a = &out.problem.a;
+    request.b = &out.problem.b;
+    request.source_b = source_of_b(o, out.problem, machine);
+    request.screening = {o.filter, 1, out.problem.c ? &*out.problem.c : nullptr};
+    if (!o.grid.empty()) {
+        std::tie(request.grid_rows, request.grid_cols) = parse_grid(o.grid);
+        require(static_cast<std::int64_t>(request.grid_rows) * request.grid_cols == o.ranks,
+                "--grid {} is not a grid of {} ranks", o.grid, o.ranks);
+    }
+    if (!o.memory.empty())
+        (machine.devices_per_rank > 0 ? request.device_memory : request.host_memory) = parse_bytes(o.memory);
+    request.algorithm = o.algorithm;
+    request.blocks = o.blocks;
+    out.budget.host_bytes = request.host_memory;
+    if (machine.devices_per_rank > 0)
+        out.budget.device_bytes = request.device_memory > 0 ? request.device_memory : machine.device.memory;
+    const double start = now_seconds();
+    out.plan = build_plan(request, machine);
+    out.seconds = now_seconds() - start;
+    out.machine = std::move(machine);
+    return out;
+}
+
+}  // namespace tessera::app

@@ -1,0 +1,34 @@
+#pragma once
+// What `plan` and `simulate` share: a named problem on a described machine becomes a plan; no data is touched.
+
+#include <CLI/CLI.hpp>
+
+#include <string>
+
+#include "tessera/machine/machine_model.hpp"
+#include "tessera/plan/plan.hpp"
+#include "tessera/problems/problem.hpp"
+
+namespace tessera::app {
+
+struct PlanningOptions {
+    std::string problem, machine = "this", memory, algorithm = "auto", blocks = "auto", grid, b = "auto";
+    int ranks = 1, devices_per_rank = -1;
+    double filter = 0;
+};
+/// Adds the problem and --machine --ranks --devices-per-rank --memory --algorithm --blocks --grid --b --filter.
+void add_planning(CLI::App& command, PlanningOptions& options, bool problem_required);
+
+struct Planned {
+    Problem problem;
+    MachineModel machine;
+    Plan plan;
+    PlanBudget budget;
+    double seconds = 0;  // of building the plan
+};
+/// threads: of this machine, where that is the one planned for.
+Planned make_plan(const PlanningOptions& options, int threads);
+/// The same on a machine that is already read.
+Planned make_plan(const PlanningOptions& options, MachineModel machine);
+
+}  // namespace tessera::app

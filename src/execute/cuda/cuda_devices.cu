@@ -1,0 +1,277 @@
+#include "execute/cuda/cuda_devices.hpp"
+
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "base/clock.hpp"
+#include "base/units.hpp"
+#include "kernels/cuda/check.hpp"
+#include "kernels/cuda/device.hpp"
+#include "kernels/cuda/grouped_gemm.hpp"
+#include "machine/device_layout.hpp"
+
+namespace tessera {
+
+namespace {
+
+namespace cuda = kernels::cuda;
+using cuda::check;
+
+__global__ void failing_kernel() { __trap(); }
+
+struct GroupedImage : Device::Launch {
+    cuda::GroupedLaunch launch;
+};
+struct HashImage : Device::Launch {
+    cuda::HashLaunch launch;
+};
+
+class CudaDevice final : public Device {
+  public:
+    CudaDevice(int id, std::int64_t arena_bytes, std::int64_t reserve_bytes, ScalarKind kind)
+        : id_(id), arena_bytes_(arena_bytes), reserve_bytes_(reserve_bytes), kind_(kind) {
+        use();
+        int multiprocessors = 0;
+        check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, id), "device attributes");
+        multiprocessors_ = multiprocessors;
+        const auto bytes = arena_bytes + reserve_bytes;
+        void* memory = nullptr;
+        const auto status = cudaMalloc(&memory, static_cast<std::size_t>(bytes));
+        if (status == cudaErrorMemoryAllocation) {
+            cudaGetLastError();
+            std::size_t free = 0, total = 0;
+            cudaMemGetInfo(&free, &total);
+            throw MachineError("CUDA device " + std::to_string(id) + ": no " + format_bytes(bytes) + " of memory; " +
+                               format_bytes(static_cast<std::int64_t>(free)) + " of " +
+                               format_bytes(static_cast<std::int64_t>(total)) +
+                               " are free, the rest is held by this or other programs");
+        }
+        check(status, "allocate");
+        memory_ = static_cast<std::byte*>(memory);
+        try {
+            for (auto& s : streams_) check(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking), "stream");
+            start_ = new_event();
+            check(cudaEventRecord(start_, streams_[0]), "record");
+            check(cudaEventSynchronize(start_), "wait for event");
+            start_seconds_ = now_seconds();
+        } catch (...) {
+            release();
+            throw;
+        }
+    }
+    ~CudaDevice() override {
+        drain();
+        release();
+    }
+
+    std::byte* arena() const override { return memory_; }
+    std::byte* reserve() const override { return memory_ + arena_bytes_; }
+    std::int64_t reserve_bytes() const override { return reserve_bytes_; }
+    std::int64_t high_water() const override { return arena_bytes_ + reserve_bytes_; }
+    Pinned pinned(std::int64_t bytes) override {
+        use();
+        void* p = nullptr;
+        check(cudaHostAlloc(&p, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)), cudaHostAllocPortable),
+              "pinned memory");
+        return {static_cast<std::byte*>(p), [](std::byte* q) { cudaFreeHost(q); }};
+    }
+
+    Event record(Lane lane) override {
+        use();
+        cudaEvent_t event = nullptr;
+        {
+            const std::lock_guard lock(events_mutex_);
+            if (!free_events_.empty()) {
+                event = free_events_.back();
+                free_events_.pop_back();
+            }
+        }
+        if (event == nullptr) event = new_event();
+        check(cudaEventRecord(event, stream(lane)), "record");
+        return event;
+    }
+    void wait(Lane lane, Event event) override {
+        use();
+        check(cudaStreamWaitEvent(stream(lane), static_cast<cudaEvent_t>(event), 0), "wait for an event");
+    }
+    bool complete(Event event) override {
+        const auto status = cudaEventQuery(static_cast<cudaEvent_t>(event));
+        if (status == cudaErrorNotReady) {
+            cudaGetLastError();
+            return false;
+        }
+        check(status, "a kernel or copy of the contraction");
+        return true;
+    }
+    double seconds(Event event) override {
+        float ms = 0;
+        check(cudaEventElapsedTime(&ms, start_, static_cast<cudaEvent_t>(event)), "elapsed");
+        return start_seconds_ + 1e-3 * ms;
+    }
+    void recycle(Event event) noexcept override {
+        const std::lock_guard lock(events_mutex_);
+        free_events_.push_back(static_cast<cudaEvent_t>(event));
+    }
+
+    void copy_in(Lane lane, std::byte* to, const std::byte* host, std::int64_t bytes) override {
+        use();
+        check(cudaMemcpyAsync(to, host, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, stream(lane)),
+              "copy to the device");
+    }
+    void copy_out(Lane lane, std::byte* host, const std::byte* from, std::int64_t bytes) override {
+        use();
+        check(cudaMemcpyAsync(host, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, stream(lane)),
+              "copy to the host");
+    }
+    void copy_from(Lane lane, std::byte* to, const Device& peer, const std::byte* from, std::int64_t bytes) override {
+        use();
+        const int there = static_cast<const CudaDevice&>(peer).id_;
+        if (there == id_)
+            check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, stream(lane)),
+                  "copy on the device");
+        else
+            check(cudaMemcpyPeerAsync(to, id_, from, there, static_cast<std::size_t>(bytes), stream(lane)),
+                  "copy between devices");
+    }
+    void zero(Lane lane, std::byte* to, std::int64_t bytes) override {
+        use();
+        check(cudaMemsetAsync(to, 0, static_cast<std::size_t>(bytes), stream(lane)), "fill");
+    }
+
+    std::int64_t header_bytes() const override { return cuda::kImageSlack; }
+    std::int64_t product_bytes(std::int64_t m, std::int64_t n, std::int64_t products) const override {
+        return cuda::grouped_bytes_bound(m, n, products);
+    }
+    std::int64_t hash_bytes(std::int64_t rows, std::int64_t columns) const override {
+        return cuda::hash_bytes_bound(rows, columns);
+    }
+    std::unique_ptr<Launch> prepare(const DeviceProducts& list, std::byte* image) override {
+        cuda::GroupedList grouped(kind_);
+        for (const auto& c : list.chains) {
+            grouped.add_tile(cuda::address_of(memory_ + c.c), c.m, c.n, c.ldc, c.resume);
+            for (auto i = c.first_product; i < c.first_product + c.products; ++i) {
+                const auto& p = list.products[static_cast<std::size_t>(i)];
+                grouped.add_product(
+                    cuda::address_of(memory_ + p.a), p.lda, cuda::address_of(memory_ + p.b), p.ldb, p.k,
+                    (p.conjugate_a ? cuda::kConjugateA : 0u) | (p.conjugate_b ? cuda::kConjugateB : 0u));
+            }
+        }
+        auto out = std::make_unique<GroupedImage>();
+        out->launch = grouped.plan(multiprocessors_);
+        out->bytes = out->launch.bytes;
+        grouped.write_image(image);
+        return out;
+    }
+    std::unique_ptr<Launch> prepare(const std::vector<DeviceHashTile>& list, std::byte* image) override {
+        cuda::HashList hash(kind_);
+        for (const auto& t : list)
+            hash.add({cuda::address_of(memory_ + t.out), t.state, t.scale, t.rows, t.columns, t.ld, 0});
+        auto out = std::make_unique<HashImage>();
+        out->launch = hash.plan();
+        out->bytes = out->launch.bytes;
+        hash.write_image(image);
+        return out;
+    }
+    void launch(Lane lane, const Launch& launch, std::byte* image) override {
+        use();
+        if (const auto* grouped = dynamic_cast<const GroupedImage*>(&launch))
+            cuda::run_grouped(grouped->launch, image, stream(lane));
+        else
+            cuda::run_hash(dynamic_cast<const HashImage&>(launch).launch, image, stream(lane));
+    }
+    void fault(Lane lane) override {
+        use();
+        failing_kernel<<<1, 1, 0, stream(lane)>>>();
+        check(cudaGetLastError(), "failing kernel");
+    }
+    void drain() noexcept override {
+        if (cudaSetDevice(id_) != cudaSuccess) return;
+        for (auto s : streams_)
+            if (s != nullptr) cudaStreamSynchronize(s);
+    }
+
+  private:
+    void use() const { check(cudaSetDevice(id_), "set device"); }
+    cudaStream_t stream(Lane lane) const { return streams_[static_cast<int>(lane)]; }
+    cudaEvent_t new_event() {
+        cudaEvent_t e = nullptr;
+        check(cudaEventCreate(&e), "event");
+        const std::lock_guard lock(events_mutex_);
+        events_.push_back(e);
+        return e;
+    }
+    void release() noexcept {
+        cudaSetDevice(id_);
+        for (auto e : events_) cudaEventDestroy(e);
+        for (auto s : streams_)
+            if (s != nullptr) cudaStreamDestroy(s);
+        if (memory_ != nullptr) cudaFree(memory_);
+        cudaGetLastError();
+    }
+
+    int id_;
+    std::int64_t arena_bytes_, reserve_bytes_;
+    ScalarKind kind_;
+    int multiprocessors_ = 0;
+    std::byte* memory_ = nullptr;
+    cudaStream_t streams_[kLaneCount] = {};
+    std::mutex events_mutex_;
+    std::vector<cudaEvent_t> events_, free_events_;
+    cudaEvent_t start_ = nullptr;
+    double start_seconds_ = 0;
+};
+
+void require_devices(std::span<const int> ids) {
+    int count = 0;
+    const auto status = cudaGetDeviceCount(&count);
+    if (status != cudaSuccess) cudaGetLastError();
+    if (status == cudaErrorInsufficientDriver) {
+        int driver = 0, runtime = 0;
+        cudaDriverGetVersion(&driver);
+        cudaRuntimeGetVersion(&runtime);
+        const auto text = [](int v) { return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10); };
+        throw BackendUnavailable(driver == 0 ? "CUDA: there is no NVIDIA driver on this machine"
+                                             : "CUDA: the driver is too old: it supports CUDA " + text(driver) +
+                                                   ", this program needs " + text(runtime));
+    }
+    if (status != cudaSuccess && status != cudaErrorNoDevice)
+        throw BackendUnavailable(std::string("CUDA: ") + cudaGetErrorString(status));
+    for (const int id : ids)
+        if (id < 0 || id >= count)
+            throw BackendUnavailable("CUDA device " + std::to_string(id) + ": this machine has " +
+                                     (count == 0 ? "none" : std::to_string(count) + ", numbered from 0"));
+}
+
+}  // namespace
+
+std::vector<std::unique_ptr<Device>> open_cuda_devices(std::span<const int> ids,
+                                                       std::span<const std::int64_t> arena_bytes, std::int64_t budget,
+                                                       ScalarKind kind) {
+    require_devices(ids);
+    std::map<int, std::int64_t> wanted;
+    std::vector<std::int64_t> reserves;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+        const auto own = budget > 0 ? budget : device_budget_for(arena_bytes[i]);
+        reserves.push_back(device_reserve_bytes(own));
+        if (arena_bytes[i] + reserves.back() > own)
+            throw InternalError("internal: a plan with " + std::to_string(arena_bytes[i]) +
+                                " bytes of tiles in a device budget of " + std::to_string(own));
+        wanted[ids[i]] += own;
+    }
+    for (const auto& [id, bytes] : wanted) {
+        std::size_t free = 0, total = 0;
+        check(cudaSetDevice(id), "set device");
+        check(cudaMemGetInfo(&free, &total), "memory of the device");
+        if (bytes > static_cast<std::int64_t>(total))
+            throw MachineError("CUDA device " + std::to_string(id) + " has " +
+                               format_bytes(static_cast<std::int64_t>(total)) + " of memory, but " +
+                               format_bytes(bytes) + " are asked for");
+    }
+    std::vector<std::unique_ptr<Device>> devices;
+    for (std::size_t i = 0; i < ids.size(); ++i)
+        devices.push_back(std::make_unique<CudaDevice>(ids[i], arena_bytes[i], reserves[i], kind));
+    return devices;
+}
+
+}  // namespace tessera

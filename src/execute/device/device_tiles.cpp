@@ -1,0 +1,120 @@
+#include "execute/device/device_tiles.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "base/units.hpp"
+#include "machine/device_layout.hpp"
+#include "tessera/plan/plan.hpp"
+
+namespace tessera {
+
+namespace {
+
+DeviceTiles::Layout make_layout(const IndexVector& extents, const std::string& labels, const std::string& rows,
+                                const std::string& cols, const std::string& batch, std::int64_t element_bytes) {
+    DeviceTiles::Layout l;
+    const auto extent_of = [&](char label) { return extents[static_cast<int>(labels.find(label))]; };
+    for (char c : batch) l.batch *= extent_of(c);
+    for (char c : rows) l.rows *= extent_of(c);
+    for (char c : cols) l.cols *= extent_of(c);
+    l.ld = align_up(l.cols * element_bytes, 16) / element_bytes;
+    l.elements = extents.product();
+    l.bytes = align_up(l.batch * l.rows * l.ld * element_bytes, kDeviceAlignment);
+
+    const std::string order = batch + rows + cols;
+    std::string walked, stored;
+    for (char c : order)
+        if (extent_of(c) != 1) walked += c;
+    for (char c : labels)
+        if (extent_of(c) != 1) stored += c;
+    l.plain = walked == stored;
+    if (l.plain) return l;
+
+    std::vector<std::int64_t> matrix_extents, strides(order.size());
+    std::vector<int> permutation, inverse(order.size());
+    for (char c : order) {
+        matrix_extents.push_back(extent_of(c));
+        permutation.push_back(static_cast<int>(labels.find(c)));
+        inverse[labels.find(c)] = static_cast<int>(matrix_extents.size()) - 1;
+    }
+    std::int64_t step = 1;
+    for (std::size_t d = order.size(); d-- > 0;) {
+        if (d + 1 == batch.size() + rows.size()) step = l.ld;
+        if (d + 1 == batch.size()) step = l.ld * l.rows;
+        strides[d] = step;
+        step *= matrix_extents[d];
+    }
+    const int bytes = static_cast<int>(element_bytes);
+    l.to_device = kernels::plan_transpose(extents, permutation, bytes, {}, strides);
+    l.to_host = kernels::plan_transpose(matrix_extents, inverse, bytes, strides, {});
+    return l;
+}
+
+}  // namespace
+
+DeviceTiles::DeviceTiles(const Shape& shape, const std::string& labels, const std::string& rows,
+                         const std::string& cols, const std::string& batch, std::int64_t element_bytes) {
+    const auto less = [](const IndexVector& x, const IndexVector& y) {
+        return std::lexicographical_compare(x.begin(), x.end(), y.begin(), y.end());
+    };
+    std::map<IndexVector, std::int32_t, decltype(less)> known(less);
+    class_of_.reserve(static_cast<std::size_t>(shape.tile_count()));
+    for (std::int64_t s = 0; s < shape.tile_count(); ++s) {
+        const auto extents = shape.grid().tile_extents(shape.tile(s));
+        const auto [it, fresh] = known.try_emplace(extents, static_cast<std::int32_t>(layouts_.size()));
+        if (fresh) layouts_.push_back(make_layout(extents, labels, rows, cols, batch, element_bytes));
+        class_of_.push_back(it->second);
+    }
+    for (const auto& l : layouts_) {
+        largest_bytes_ = std::max(largest_bytes_, l.bytes);
+        largest_elements_ = std::max(largest_elements_, l.elements);
+    }
+}
+
+template <Scalar T>
+void pack_rows(const DeviceTiles::Layout& layout, const T* tile, std::int64_t begin, std::int64_t end, std::byte* to) {
+    T* out = reinterpret_cast<T*>(to);
+    const auto pad = layout.ld - layout.cols;
+    if (!layout.plain) {
+        if (pad > 0) std::memset(to, 0, static_cast<std::size_t>(layout.bytes));
+        kernels::transpose<T>(layout.to_device, tile, out);
+    } else if (pad == 0) {
+        std::memcpy(to, tile + begin * layout.cols, static_cast<std::size_t>((end - begin) * layout.cols) * sizeof(T));
+    } else {
+        for (auto r = begin; r < end; ++r, out += layout.ld) {
+            std::memcpy(static_cast<void*>(out), tile + r * layout.cols,
+                        static_cast<std::size_t>(layout.cols) * sizeof(T));
+            std::fill(out + layout.cols, out + layout.ld, T(0));
+        }
+    }
+    if (end == layout.all_rows()) {
+        const auto used = (end - begin) * layout.ld * static_cast<std::int64_t>(sizeof(T));
+        const auto whole = layout.bytes - begin * layout.ld * static_cast<std::int64_t>(sizeof(T));
+        std::memset(to + used, 0, static_cast<std::size_t>(whole - used));
+    }
+}
+
+template <Scalar T>
+void unpack_tile(const DeviceTiles::Layout& layout, const std::byte* from, T* tile) {
+    const T* in = reinterpret_cast<const T*>(from);
+    if (!layout.plain) {
+        kernels::transpose<T>(layout.to_host, in, tile);
+    } else if (layout.ld == layout.cols) {
+        std::memcpy(static_cast<void*>(tile), in, static_cast<std::size_t>(layout.elements) * sizeof(T));
+    } else {
+        for (std::int64_t r = 0; r < layout.all_rows(); ++r, in += layout.ld, tile += layout.cols)
+            std::memcpy(static_cast<void*>(tile), in, static_cast<std::size_t>(layout.cols) * sizeof(T));
+    }
+}
+
+#define TESSERA_INSTANTIATE(T)                                                                                \
+    template void pack_rows<T>(const DeviceTiles::Layout&, const T*, std::int64_t, std::int64_t, std::byte*); \
+    template void unpack_tile<T>(const DeviceTiles::Layout&, const std::byte*, T*);
+TESSERA_INSTANTIATE(float)
+TESSERA_INSTANTIATE(double)
+TESSERA_INSTANTIATE(std::complex<float>)
+TESSERA_INSTANTIATE(std::complex<double>)
+
+}  // namespace tessera

@@ -1,0 +1,49 @@
+#pragma once
+// The tiles of an operand as they lie on a device, [batch][rows][padded columns], and the ways there and back.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/transpose.hpp"
+#include "tessera/shape/shape.hpp"
+
+namespace tessera {
+
+class DeviceTiles {
+  public:
+    /// One for all tiles of the same extents.
+    struct Layout {
+        std::int64_t batch = 1, rows = 1, cols = 1, ld = 1;
+        std::int64_t elements = 1;
+        std::int64_t bytes = 0;                     // on the device
+        bool plain = true;                          // the stored tile is [batch][rows][columns] too
+        kernels::TransposePlan to_device, to_host;  // where it is not
+        /// Rows of all points of the batch: what a plain tile is cut into.
+        std::int64_t all_rows() const { return batch * rows; }
+    };
+
+    /// Labels of the tensor's indices, and those that walk rows, columns and batch.
+    DeviceTiles(const Shape& shape, const std::string& labels, const std::string& rows, const std::string& cols,
+                const std::string& batch, std::int64_t element_bytes);
+    const Layout& operator[](std::int64_t slot) const { return layouts_[class_of_[slot]]; }
+    /// On the device.
+    std::int64_t largest_bytes() const { return largest_bytes_; }
+    std::int64_t largest_elements() const { return largest_elements_; }
+
+  private:
+    std::vector<Layout> layouts_;
+    std::vector<std::int32_t> class_of_;
+    std::int64_t largest_bytes_ = 0, largest_elements_ = 0;
+};
+
+/// Rows [begin, end) of a stored tile into device layout; other than all rows only of plain tiles. Padding is zero;
+/// with the last row comes the padding behind the tile.
+template <Scalar T>
+void pack_rows(const DeviceTiles::Layout& layout, const T* tile, std::int64_t begin, std::int64_t end, std::byte* to);
+
+/// A whole tile back.
+template <Scalar T>
+void unpack_tile(const DeviceTiles::Layout& layout, const std::byte* from, T* tile);
+
+}  // namespace tessera

@@ -1,0 +1,428 @@
+#include "execute/device/interpreter.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "base/check.hpp"
+#include "base/clock.hpp"
+#include "base/parallel.hpp"
+#include "execute/device/pieces.hpp"
+#include "execute/finish_tile.hpp"
+
+namespace tessera {
+
+namespace {
+constexpr std::int64_t kElement[] = {4, 8, 8, 16};
+}
+
+template <Scalar T>
+DeviceInterpreter<T>::DeviceInterpreter(std::span<const std::unique_ptr<Device>> devices, const Plan& plan, int rank,
+                                        const TileSource<T>& a, const TileSource<T>& b, const TileSink<T>& c,
+                                        const ExecuteOptions<T>& options, const DeviceOptions& device_options)
+    : plan_(plan),
+      rank_(rank),
+      a_(a),
+      b_(b),
+      c_(c),
+      options_(options),
+      device_options_(device_options),
+      spec_(plan.spec),
+      labels_(spec_),
+      tiles_a_(plan.a, spec_.a(), labels_.m, labels_.k, labels_.batch, sizeof(T)),
+      tiles_b_(plan.b, spec_.b(), labels_.k, labels_.n, labels_.batch, sizeof(T)),
+      tiles_c_(plan.c, spec_.c(), labels_.m, labels_.n, labels_.batch, sizeof(T)),
+      arena_(plan.rank_counts.at(static_cast<std::size_t>(rank)).arena_bytes, options.budget, "tiles on their way"),
+      scheduler_(plan, rank, static_cast<int>(devices.size()), [this](std::int32_t s) { host_ready(s); }),
+      board_(plan.ranks > 1 ? plan.steps.size() : 0) {
+    static_assert(sizeof(T) == kElement[static_cast<int>(ScalarTraits<T>::kind)]);
+    ensure(plan.scalar == ScalarTraits<T>::kind, "a plan for {} is run with {}", name(plan.scalar),
+           name(ScalarTraits<T>::kind));
+    ensure(static_cast<int>(devices.size()) == plan.devices_per_rank, "a plan for {} devices is run on {}",
+           plan.devices_per_rank, devices.size());
+    for (const auto& d : devices) {
+        auto& e = *entries_.emplace_back(std::make_unique<Entry>());
+        e.device = d.get();
+        for (int l = 0; l < kLaneCount; ++l) {
+            e.streams[l] = std::make_unique<StreamQueue>(*d, static_cast<Lane>(l));
+            e.waited[l].assign(devices.size() * kLaneCount, 0);
+        }
+    }
+    find_fused_sums();
+    make_rings();
+    if (device_options.trace) timeline_.resize(plan.steps.size());
+}
+
+template <Scalar T>
+DeviceInterpreter<T>::~DeviceInterpreter() {
+    shut_down();
+}
+
+/// A sum that arrives once and is then complete is finished on arrival, while it is in the caches.
+template <Scalar T>
+void DeviceInterpreter<T>::find_fused_sums() {
+    std::vector<std::uint8_t> stores(plan_.sums.size()), others(plan_.sums.size());
+    fused_.assign(plan_.sums.size(), 0);
+    written_.assign(plan_.sums.size(), 0);
+    for (const auto& s : plan_.steps) {
+        if (s.rank != rank_) continue;
+        if (s.kind == StepKind::store || s.kind == StepKind::merge || s.kind == StepKind::receive_sums) {
+            auto& count = s.kind == StepKind::store ? stores : others;
+            for (auto m = s.begin; m < s.end; ++m) {
+                auto& n = count[plan_.moves[m].to];
+                n = static_cast<std::uint8_t>(std::min(2, n + 1));
+                written_[plan_.moves[m].to] = 1;
+            }
+        }
+        if (s.kind == StepKind::compute && s.device < 0)
+            for (auto i = s.begin; i < s.end; ++i)
+                written_[static_cast<std::size_t>(plan_.chains[static_cast<std::size_t>(i)].sum)] = 1;
+        if (s.kind == StepKind::finish)
+            for (auto f = s.begin; f < s.end; ++f) fused_[plan_.finish_sums[f]] = 1;
+    }
+    for (std::size_t i = 0; i < plan_.sums.size(); ++i) fused_[i] = fused_[i] && stores[i] == 1 && others[i] == 0;
+}
+
+template <Scalar T>
+void DeviceInterpreter<T>::make_rings() {
+    const auto share =
+        device_options_.staging_bytes / static_cast<std::int64_t>(std::max<std::size_t>(1, entries_.size()));
+    const auto pin = [&](Entry& e, Staging& s, std::int64_t bytes) {
+        bytes = align_up(bytes, StagingRing::kAlignment);
+        s.memory = e.device->pinned(bytes);
+        s.ring.emplace(bytes);
+        pinned_bytes_ += bytes;
+    };
+    for (std::size_t d = 0; d < entries_.size(); ++d) {
+        auto& e = *entries_[d];
+        std::int64_t loads = 0, stores = 0, largest_in = 0, largest_out = 0;
+        for (const auto& s : plan_.steps) {
+            if (s.rank != rank_ || s.device != static_cast<int>(d)) continue;
+            if (s.kind == StepKind::load)
+                for (auto i = s.begin; i < s.end; ++i) {
+                    const auto& arrival = plan_.arrivals[i];
+                    loads += arrival.bytes;
+                    largest_in = std::max(largest_in, largest_piece(tiles(arrival.operand)[arrival.slot], sizeof(T)));
+                }
+            if (s.kind == StepKind::store)
+                for (auto i = s.begin; i < s.end; ++i) {
+                    const auto bytes = tiles_c_[plan_.sums[plan_.moves[i].from].c].bytes;
+                    stores += bytes;
+                    largest_out = std::max(largest_out, bytes);
+                }
+        }
+        largest_in = std::max(largest_in, std::min(kPieceBytes, loads));
+        largest_out = std::max(largest_out, std::min(kPieceBytes, stores));
+        if (loads > 0) pin(e, e.in, std::max(largest_in, std::min(loads, std::max(share * 2 / 5, 3 * largest_in))));
+        if (stores > 0)
+            pin(e, e.out, std::max(largest_out, std::min(stores, std::max(share * 3 / 5, 3 * largest_out))));
+        pin(e, e.images, e.device->reserve_bytes() / StagingRing::kAlignment * StagingRing::kAlignment);
+    }
+}
+
+template <Scalar T>
+template <class Body>
+void DeviceInterpreter<T>::guarded(Body&& body) {
+    try {
+        body();
+    } catch (...) {
+        scheduler_.fail(std::current_exception());
+    }
+}
+
+template <Scalar T>
+void DeviceInterpreter<T>::start_threads() {
+    watching_ = true;
+    watcher_ = std::thread([this] { watch(); });
+    std::array<bool, kLaneCount> none{};
+    std::vector<std::array<bool, kLaneCount>> used(entries_.size(), none);
+    for (const auto& s : plan_.steps) {
+        if (s.rank != rank_ || s.device < 0) continue;
+        auto& u = used[s.device];
+        if (s.kind == StepKind::load) u[static_cast<int>(Lane::load)] = true;
+        if (s.kind == StepKind::make) u[static_cast<int>(Lane::make)] = true;
+        if (s.kind == StepKind::compute) u[static_cast<int>(Lane::compute)] = true;
+        if (s.kind == StepKind::store) u[static_cast<int>(Lane::store)] = true;
+        if (s.kind == StepKind::copy) u[static_cast<int>(Lane::copy)] = true;
+    }
+    const auto lane = [&](int d, Lane l, void (DeviceInterpreter::*body)(int)) {
+        if (!used[static_cast<std::size_t>(d)][static_cast<int>(l)]) return;
+        lanes_.emplace_back([this, d, body] { guarded([&] { (this->*body)(d); }); });
+    };
+    for (int d = 0; d < static_cast<int>(entries_.size()); ++d) {
+        lane(d, Lane::load, &DeviceInterpreter::load_lane);
+        lane(d, Lane::make, &DeviceInterpreter::make_lane);
+        lane(d, Lane::compute, &DeviceInterpreter::compute_lane);
+        lane(d, Lane::store, &DeviceInterpreter::store_lane);
+        lane(d, Lane::copy, &DeviceInterpreter::copy_lane);
+    }
+}
+
+/// Looks at the streams in turn: what was reached frees staging memory, starts unpacking, and lets host steps go on.
+template <Scalar T>
+void DeviceInterpreter<T>::watch() {
+    guarded([&] {
+        while (watching_ && !scheduler_.failed()) {
+            bool any = false;
+            for (const auto& e : entries_)
+                for (const auto& s : e->streams) any |= s->poll(device_options_.trace);
+            if (messages_) any |= poll_messages();
+            if (!any) std::this_thread::sleep_for(std::chrono::microseconds(10));
+        }
+    });
+}
+
+template <Scalar T>
+DeviceExecuteCounts DeviceInterpreter<T>::run() {
+    start_ = now_seconds();
+    try {
+        pool_.emplace(resolve_threads(device_options_.threads > 0 ? device_options_.threads : plan_.threads),
+                      [this](std::exception_ptr e) { scheduler_.fail(std::move(e)); });
+        start_messages();
+        start_threads();
+        scheduler_.start();
+    } catch (...) {
+        scheduler_.fail(std::current_exception());
+    }
+    std::exception_ptr failure;
+    try {
+        scheduler_.wait();
+    } catch (...) {
+        failure = std::current_exception();
+    }
+    if (messages_ && failure) board_.fail();
+    shut_down();
+    if (failure) std::rethrow_exception(failure);
+
+    DeviceExecuteCounts counts;
+    if (messages_) {
+        messages_->finish();
+        messages_->count(counts.host);
+    }
+    counts.host.made_tiles = host_made_tiles_;
+    counts.host.arena_bytes = arena_.bytes();
+    counts.pinned_bytes = pinned_bytes_;
+    for (const auto& e : entries_) {
+        auto& r = counts.devices.emplace_back(e->run);
+        r.descriptor_bytes = e->descriptor_bytes;
+        r.launches = e->launches;
+        r.high_water = e->device->high_water();
+    }
+    for (const auto& r : timeline_)
+        if (r.end > 0) counts.timeline.push_back(r);
+    counts.timeline.insert(counts.timeline.end(), host_timeline_.begin(), host_timeline_.end());
+    return counts;
+}
+
+/// After this no thread and no copy touches anything of ours.
+template <Scalar T>
+void DeviceInterpreter<T>::shut_down() noexcept {
+    for (auto& t : lanes_)
+        if (t.joinable()) t.join();
+    watching_ = false;
+    if (watcher_.joinable()) watcher_.join();
+    if (pool_) pool_->stop();
+    for (const auto& e : entries_)
+        if (e->device) e->device->drain();
+}
+
+template <Scalar T>
+void DeviceInterpreter<T>::begin_step(int d, Lane lane, std::int32_t step) {
+    auto& e = *entries_[static_cast<std::size_t>(d)];
+    const auto own = stream_of(d, lane);
+    auto& waited = e.waited[static_cast<int>(lane)];
+    for (const auto& p : scheduler_.waits(step)) {
+        if (p.stream == own || waited[static_cast<std::size_t>(p.stream)] >= p.ticket) continue;
+        stream(p.stream).hold(*e.device, lane, p.ticket);
+        waited[static_cast<std::size_t>(p.stream)] = p.ticket;
+    }
+    if (device_options_.trace)
+        e.streams[static_cast<int>(lane)]->mark(
+            [this, step](double t) { timeline_[static_cast<std::size_t>(step)].begin = t - start_; });
+}
+
+template <Scalar T>
+void DeviceInterpreter<T>::end_step(int d, Lane lane, std::int32_t step, std::int64_t bytes, double flops) {
+    auto& e = *entries_[static_cast<std::size_t>(d)];
+    const auto ticket = e.streams[static_cast<int>(lane)]->mark([this, d, step, bytes, flops](double t) {
+        if (device_options_.trace) {
+            auto& r = timeline_[static_cast<std::size_t>(step)];
+            r = {step,
+                 plan_.steps[static_cast<std::size_t>(step)].kind,
+                 static_cast<std::int16_t>(d),
+                 r.begin,
+                 t - start_,
+                 bytes,
+                 flops};
+        }
+        if (flops > 0) {
+            flops_done_ += flops;
+            if (options_.progress) options_.progress(flops_done_, plan_.counts.flops);
+        }
+        // A store is done when its tiles are unpacked.
+        if (plan_.steps[static_cast<std::size_t>(step)].kind != StepKind::store) scheduler_.done(step);
+    });
+    scheduler_.issued(step, {stream_of(d, lane), ticket});
+}
+
+// Host steps ---------------------------------------------------------------------------------------------------------
+
+template <Scalar T>
+void DeviceInterpreter<T>::host_ready(std::int32_t step) {
+    const auto& s = plan_.steps[static_cast<std::size_t>(step)];
+    std::vector<WorkerPool::Task> tasks;
+    switch (s.kind) {
+        case StepKind::make:
+            for (auto i = s.begin; i < s.end; ++i)
+                tasks.emplace_back([this, i](Scratch&) {
+                    const auto& t = plan_.arrivals[static_cast<std::size_t>(i)];
+                    const auto info = tile_info(shape(t.operand).grid(), shape(t.operand).tile(t.slot));
+                    source(t.operand).make(info,
+                                           {in_host_arena(t.offset), static_cast<std::size_t>(info.extents.product())});
+                    ++host_made_tiles_;
+                });
+            break;
+        case StepKind::compute:
+            // Result tiles that no product reaches: the planner leaves them to the host.
+            for (auto i = s.begin; i < s.end; ++i) {
+                const auto& chain = plan_.chains[static_cast<std::size_t>(i)];
+                if (chain.products != 0) {
+                    scheduler_.fail(std::make_exception_ptr(InternalError(
+                        fmt::format("internal: step {} multiplies on the host of a rank with devices", step))));
+                    return;
+                }
+                tasks.emplace_back([this, &chain](Scratch&) {
+                    const auto& sum = plan_.sums[static_cast<std::size_t>(chain.sum)];
+                    T* tile = sum_on_host(chain.sum);
+                    std::fill_n(tile, tiles_c_[sum.c].elements, T(0));
+                    if (chain.finishes) finish(sum.c, tile);
+                });
+            }
+            break;
+        case StepKind::merge:
+            // One after another: they are a tree.
+            tasks.emplace_back([this, &s](Scratch&) {
+                for (auto i = s.begin; i < s.end; ++i) merge(plan_.moves[static_cast<std::size_t>(i)]);
+            });
+            break;
+        case StepKind::finish:
+            for (auto i = s.begin; i < s.end; ++i) {
+                const auto sum = plan_.finish_sums[static_cast<std::size_t>(i)];
+                if (fused_[static_cast<std::size_t>(sum)]) continue;
+                tasks.emplace_back([this, sum](Scratch&) {
+                    const auto slot = plan_.sums[static_cast<std::size_t>(sum)].c;
+                    T* tile = result_tile(slot);
+                    if (!written_[static_cast<std::size_t>(sum)]) std::fill_n(tile, tiles_c_[slot].elements, T(0));
+                    finish(slot, tile);
+                });
+            }
+            break;
+        case StepKind::send:
+        case StepKind::receive:
+        case StepKind::send_sums:
+        case StepKind::receive_sums: {
+            for (auto d = s.first_dependency; d < s.first_dependency + s.dependencies; ++d)
+                board_.mark(plan_.dependencies[static_cast<std::size_t>(d)]);
+            const std::lock_guard lock(messages_mutex_);
+            open_messages_.push_back(step);
+            return;
+        }
+        default:
+            scheduler_.fail(std::make_exception_ptr(
+                InternalError(fmt::format("internal: step {} ({}) has no place beside devices", step, name(s.kind)))));
+            return;
+    }
+    host_work(step, std::move(tasks));
+}
+
+template <Scalar T>
+void DeviceInterpreter<T>::host_work(std::int32_t step, std::vector<WorkerPool::Task> tasks) {
+    if (tasks.empty()) {
+        scheduler_.done(step);
+        return;
+    }
+    const auto open = std::make_shared<std::atomic<std::int64_t>>(static_cast<std::int64_t>(tasks.size()));
+    for (auto& task : tasks)
+        pool_->submit([this, step, open, task = std::move(task)](Scratch& scratch) {
+            const double begin = device_options_.trace ? now_seconds() : 0;
+            task(scratch);
+            if (device_options_.trace) {
+                const std::lock_guard lock(timeline_mutex_);
+                host_timeline_.push_back({step, plan_.steps[static_cast<std::size_t>(step)].kind, -1, begin - start_,
+                                          now_seconds() - start_, 0, 0});
+            }
+            if (open->fetch_sub(1) == 1) scheduler_.done(step);
+        });
+}
+
+template <Scalar T>
+T* DeviceInterpreter<T>::sum_on_host(std::int32_t id) {
+    const auto& s = plan_.sums[static_cast<std::size_t>(id)];
+    return s.offset < 0 ? result_tile(s.c) : in_host_arena(s.offset);
+}
+
+template <Scalar T>
+void DeviceInterpreter<T>::merge(const PlanMove& move) {
+    const T* x = sum_on_host(move.from);
+    T* y = sum_on_host(move.to);
+    const auto n = tiles_c_[plan_.sums[static_cast<std::size_t>(move.to)].c].elements;
+    for (std::int64_t i = 0; i < n; ++i) y[i] += x[i];
+}
+
+// Messages between ranks: moved by the thread that also serves plans without devices.
+
+template <Scalar T>
+void DeviceInterpreter<T>::start_messages() {
+    if (plan_.ranks == 1) return;
+    ensure(device_options_.ranks && device_options_.ranks->size() == plan_.ranks, "a plan of {} ranks on {}",
+           plan_.ranks, device_options_.ranks ? device_options_.ranks->size() : 1);
+    messages_.emplace(plan_, *device_options_.ranks, board_);
+    messages_->start([this](std::int32_t step) { return message_pieces(plan_.steps[static_cast<std::size_t>(step)]); });
+}
+
+template <Scalar T>
+bool DeviceInterpreter<T>::poll_messages() {
+    if (board_.failed()) {
+        messages_->finish();  // throws what failed
+        return false;
+    }
+    std::vector<std::int32_t> over;
+    {
+        const std::lock_guard lock(messages_mutex_);
+        std::erase_if(open_messages_, [&](std::int32_t step) {
+            if (!board_.done(step)) return false;
+            over.push_back(step);
+            return true;
+        });
+    }
+    for (const auto step : over) scheduler_.done(step);
+    return !over.empty();
+}
+
+template <Scalar T>
+std::vector<MessagePiece> DeviceInterpreter<T>::message_pieces(const PlanStep& s) {
+    std::vector<MessagePiece> out;
+    for (auto i = s.begin; i < s.end; ++i) {
+        if (s.kind == StepKind::send_sums || s.kind == StepKind::receive_sums) {
+            const auto& move = plan_.moves[static_cast<std::size_t>(i)];
+            const auto id = s.kind == StepKind::send_sums ? move.from : move.to;
+            const auto c = plan_.sums[static_cast<std::size_t>(id)].c;
+            out.push_back({sum_on_host(id), tiles_c_[c].elements * static_cast<std::int64_t>(sizeof(T))});
+            continue;
+        }
+        const auto& t = plan_.arrivals[static_cast<std::size_t>(i)];
+        void* data = s.kind == StepKind::receive ? static_cast<void*>(in_host_arena(t.offset))
+                                                 : const_cast<T*>(source(t.operand).stored(t.slot));
+        out.push_back({data, tiles(t.operand)[t.slot].elements * static_cast<std::int64_t>(sizeof(T))});
+    }
+    return out;
+}
+
+// ------------------------------------------------------------------------------------------------------------------
+
+template class DeviceInterpreter<float>;
+template class DeviceInterpreter<double>;
+template class DeviceInterpreter<std::complex<float>>;
+template class DeviceInterpreter<std::complex<double>>;
+
+}  // namespace tessera

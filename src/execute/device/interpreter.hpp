@@ -1,0 +1,168 @@
+#pragma once
+// The interpreter of one rank's steps over devices. Each stream of a device has a thread that issues its steps in the
+// plan's order and never waits for the device itself, only for room in a staging ring; one thread watches the streams;
+// workers pack, unpack, make and finish tiles.
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "execute/cpu/tile_layouts.hpp"
+#include "execute/device/device_tiles.hpp"
+#include "execute/device/execute_devices.hpp"
+#include "execute/device/scheduler.hpp"
+#include "execute/device/staging_ring.hpp"
+#include "execute/device/stream_queue.hpp"
+#include "execute/device/worker_pool.hpp"
+#include "execute/messages.hpp"
+
+namespace tessera {
+
+template <Scalar T>
+class DeviceInterpreter {
+  public:
+    DeviceInterpreter(std::span<const std::unique_ptr<Device>> devices, const Plan& plan, int rank,
+                      const TileSource<T>& a, const TileSource<T>& b, const TileSink<T>& c,
+                      const ExecuteOptions<T>& options, const DeviceOptions& device_options);
+    ~DeviceInterpreter();
+    DeviceExecuteCounts run();
+
+  private:
+    using Scratch = WorkerPool::Scratch;
+
+    /// A ring in pinned memory.
+    struct Staging {
+        Device::Pinned memory;
+        std::optional<StagingRing> ring;
+        std::byte* at(std::int64_t offset) const { return memory.get() + offset; }
+    };
+    /// A device of the list, and what is kept for it.
+    struct Entry {
+        Device* device = nullptr;
+        std::array<std::unique_ptr<StreamQueue>, kLaneCount> streams;
+        std::array<std::vector<std::int64_t>, kLaneCount> waited;  // by stream: the latest ticket waited for
+        Staging in, out, images;  // images lie at the same offsets in the device's reserve
+        std::mutex images_mutex;
+        std::mutex packed_mutex;
+        std::condition_variable packed;
+        DeviceRun run;
+        std::atomic<std::int64_t> descriptor_bytes{0}, launches{0};
+    };
+
+    // A load on its way: the rows of some tiles that lie one after another on the device.
+    struct Fragment {
+        std::int64_t arrival, begin, end;
+    };
+    struct Piece {
+        std::vector<Fragment> fragments;
+        std::int64_t to = 0, bytes = 0;
+        std::int64_t staged = -1;           // in the ring; -1: straight from the tile
+        const std::byte* direct = nullptr;  // pinned tile
+        bool packed = false;                // under the entry's mutex
+    };
+    /// What the load thread has begun and not yet issued: a step begins, a piece of it, the step ends.
+    struct LoadItem {
+        std::int32_t step;
+        bool begins, ends;
+        std::shared_ptr<Piece> piece;
+    };
+    /// A store on its way: moves whose sums lie one after another on the device.
+    struct Delivery {
+        std::int64_t begin = 0, end = 0;  // moves
+        std::int64_t staged = 0, bytes = 0;
+    };
+
+    // Setting up and ending (interpreter.cpp).
+    void find_fused_sums();
+    void make_rings();
+    void start_threads();
+    void watch();
+    void shut_down() noexcept;
+    template <class Body>
+    void guarded(Body&& body);
+
+    // Lanes: each runs on its own thread.
+    void load_lane(int d);
+    void store_lane(int d);
+    void copy_lane(int d);
+    void compute_lane(int d);
+    void make_lane(int d);
+
+    // Copies (interpreter_copies.cpp).
+    std::vector<std::shared_ptr<Piece>> cut_load(const PlanStep& s) const;
+    bool issue_front(int d, std::deque<LoadItem>& items, bool block);
+    void pack(const Piece& piece, std::byte* to) const;
+    void deliver(const PlanMove& move, std::byte* from, Scratch& scratch);
+    T* result_tile(std::int32_t slot);
+    void finish(std::int32_t slot, T* tile);
+
+    // Kernels (interpreter_kernels.cpp).
+    struct Batch;
+    void add_chain(Batch& batch, const PlanChain& chain);
+    template <class List>
+    void launch_list(int d, Lane lane, const List& list, std::int64_t bound);
+
+    // Host steps (interpreter.cpp).
+    void host_ready(std::int32_t step);
+    void host_work(std::int32_t step, std::vector<WorkerPool::Task> tasks);
+    void merge(const PlanMove& move);
+    void start_messages();
+    bool poll_messages();
+    std::vector<MessagePiece> message_pieces(const PlanStep& s);
+    T* sum_on_host(std::int32_t id);
+
+    // Marks of a step on its stream.
+    void begin_step(int d, Lane lane, std::int32_t step);
+    void end_step(int d, Lane lane, std::int32_t step, std::int64_t bytes, double flops = 0);
+
+    const DeviceTiles& tiles(Operand o) const { return o == Operand::a ? tiles_a_ : tiles_b_; }
+    const TileSource<T>& source(Operand o) const { return o == Operand::a ? a_ : b_; }
+    const Shape& shape(Operand o) const { return o == Operand::a ? plan_.a : plan_.b; }
+    T* in_host_arena(std::int64_t offset) { return reinterpret_cast<T*>(arena_.data() + offset); }
+    const T* host_tile(const PlanArrival& arrival) const;
+    StreamQueue& stream(std::int32_t id) { return *entries_[id / kLaneCount]->streams[id % kLaneCount]; }
+    std::function<bool()> stopped() const {
+        return [this] { return scheduler_.failed(); };
+    }
+
+    const Plan& plan_;
+    const int rank_;
+    const TileSource<T>&a_, &b_;
+    const TileSink<T>& c_;
+    const ExecuteOptions<T>& options_;
+    const DeviceOptions& device_options_;
+    ContractionSpec spec_;
+    MatrixLabels labels_;
+    DeviceTiles tiles_a_, tiles_b_, tiles_c_;
+    Buffer arena_;                       // of the host
+    std::vector<std::uint8_t> fused_;    // by sum: finished as soon as it arrives
+    std::vector<std::uint8_t> written_;  // by sum: something arrives in it
+    std::vector<std::unique_ptr<Entry>> entries_;
+    std::mutex kept_mutex_;
+    std::map<std::int32_t, Buffer> kept_;  // result tiles of a consuming sink that are not yet whole
+    double start_ = 0;
+    std::vector<TimelineRecord> timeline_;  // by step
+    std::mutex timeline_mutex_;
+    std::vector<TimelineRecord> host_timeline_;
+    double flops_done_ = 0;  // of the watching thread
+    std::atomic<std::int64_t> host_made_tiles_{0};
+    std::atomic<std::int64_t> computes_{0};
+    std::int64_t pinned_bytes_ = 0;
+
+    StepScheduler scheduler_;
+    StepBoard board_;  // of messages: what they wait for, and which are over
+    std::optional<Messages> messages_;
+    std::mutex messages_mutex_;
+    std::vector<std::int32_t> open_messages_;  // whose turn has come
+    std::vector<std::thread> lanes_;
+    std::thread watcher_;
+    std::atomic<bool> watching_{false};
+    std::optional<WorkerPool> pool_;  // last: its threads use everything above
+};
+
+}  // namespace tessera

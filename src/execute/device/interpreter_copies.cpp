@@ -1,0 +1,290 @@
+// Loads, stores and copies between devices.
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/check.hpp"
+#include "base/clock.hpp"
+#include "execute/device/interpreter.hpp"
+#include "execute/device/pieces.hpp"
+#include "execute/finish_tile.hpp"
+
+namespace tessera {
+
+template <Scalar T>
+const T* DeviceInterpreter<T>::host_tile(const PlanArrival& arrival) const {
+    if (arrival.from < 0) return source(arrival.operand).stored(arrival.slot);
+    return reinterpret_cast<const T*>(arena_.data() + plan_.arrivals[static_cast<std::size_t>(arrival.from)].offset);
+}
+
+// Loads
+// ----------------------------------------------------------------------------------------------------------------
+
+template <Scalar T>
+std::vector<std::shared_ptr<typename DeviceInterpreter<T>::Piece>> DeviceInterpreter<T>::cut_load(
+    const PlanStep& s) const {
+    std::vector<std::shared_ptr<Piece>> pieces;
+    const auto open_piece = [&](std::int64_t at) -> Piece& {
+        auto& p = *pieces.emplace_back(std::make_shared<Piece>());
+        p.to = at;
+        return p;
+    };
+    for (auto i = s.begin; i < s.end; ++i) {
+        const auto& t = plan_.arrivals[static_cast<std::size_t>(i)];
+        const auto& l = tiles(t.operand)[t.slot];
+        const auto row_bytes = l.ld * static_cast<std::int64_t>(sizeof(T));
+        ensure(t.bytes == l.bytes, "arrival {} has {} bytes on the device, its tile takes {}", i, t.bytes, l.bytes);
+        if (l.plain && t.from < 0 && source(t.operand).pinned && l.all_rows() * row_bytes == l.bytes &&
+            l.ld == l.cols) {
+            auto& p = open_piece(t.offset);
+            p.bytes = l.bytes;
+            p.direct = reinterpret_cast<const std::byte*>(host_tile(t));
+            p.packed = true;
+            continue;
+        }
+        const auto rows = rows_per_piece(l, sizeof(T));
+        for (std::int64_t begin = 0; begin < l.all_rows(); begin += rows) {
+            const auto end = std::min(begin + rows, l.all_rows());
+            const auto at = t.offset + begin * row_bytes;
+            const auto bytes = end == l.all_rows() ? l.bytes - begin * row_bytes : (end - begin) * row_bytes;
+            Piece* p = pieces.empty() ? nullptr : pieces.back().get();
+            if (!p || p->direct || p->to + p->bytes != at || p->bytes + bytes > kPieceBytes) p = &open_piece(at);
+            p->fragments.push_back({i, begin, end});
+            p->bytes += bytes;
+        }
+    }
+    return pieces;
+}
+
+template <Scalar T>
+void DeviceInterpreter<T>::pack(const Piece& piece, std::byte* to) const {
+    for (const auto& f : piece.fragments) {
+        const auto& t = plan_.arrivals[static_cast<std::size_t>(f.arrival)];
+        const auto& l = tiles(t.operand)[t.slot];
+        pack_rows<T>(l, host_tile(t), f.begin, f.end, to);
+        to += f.end == l.all_rows() ? l.bytes - f.begin * l.ld * static_cast<std::int64_t>(sizeof(T))
+                                    : (f.end - f.begin) * l.ld * static_cast<std::int64_t>(sizeof(T));
+    }
+}
+
+/// Issues the first item that is waiting, if it is packed or `block` says to wait for that.
+template <Scalar T>
+bool DeviceInterpreter<T>::issue_front(int d, std::deque<LoadItem>& items, bool block) {
+    auto& e = *entries_[static_cast<std::size_t>(d)];
+    const auto item = items.front();
+    if (item.begins) {
+        begin_step(d, Lane::load, item.step);
+    } else if (item.ends) {
+        std::int64_t bytes = 0;
+        const auto& s = plan_.steps[static_cast<std::size_t>(item.step)];
+        for (auto i = s.begin; i < s.end; ++i) bytes += plan_.arrivals[static_cast<std::size_t>(i)].bytes;
+        end_step(d, Lane::load, item.step, bytes);
+    } else {
+        auto& p = *item.piece;
+        {
+            std::unique_lock lock(e.packed_mutex);
+            while (!p.packed) {
+                if (!block) return false;
+                if (scheduler_.failed()) return false;
+                e.packed.wait_for(lock, std::chrono::milliseconds(20));
+            }
+        }
+        e.device->copy_in(Lane::load, e.device->arena() + p.to, p.direct ? p.direct : e.in.at(p.staged), p.bytes);
+        e.run.loaded_bytes += p.bytes;
+        if (!p.direct)
+            e.streams[static_cast<int>(Lane::load)]->mark([&e, at = p.staged](double) { e.in.ring->give(at); });
+    }
+    items.pop_front();
+    return true;
+}
+
+template <Scalar T>
+void DeviceInterpreter<T>::load_lane(int d) {
+    auto& e = *entries_[static_cast<std::size_t>(d)];
+    const auto id = stream_of(d, Lane::load);
+    std::deque<LoadItem> items;
+    const auto flush = [&] {
+        while (!items.empty() && issue_front(d, items, true)) {
+        }
+    };
+    for (;;) {
+        auto step = scheduler_.next(id, false);
+        if (step == -2) {
+            // What comes next may wait for the steps that are still here.
+            flush();
+            step = scheduler_.next(id);
+        }
+        if (step < 0) break;
+        items.push_back({step, true, false, nullptr});
+        for (auto& piece : cut_load(plan_.steps[static_cast<std::size_t>(step)])) {
+            if (!piece->direct) {
+                auto at = e.in.ring->try_take(piece->bytes);
+                while (!at && !items.empty() && issue_front(d, items, true)) at = e.in.ring->try_take(piece->bytes);
+                if (!at) at = e.in.ring->take(piece->bytes, stopped());
+                if (!at) return;
+                piece->staged = *at;
+                pool_->submit([this, &e, piece](Scratch&) {
+                    pack(*piece, e.in.at(piece->staged));
+                    const std::lock_guard lock(e.packed_mutex);
+                    piece->packed = true;
+                    e.packed.notify_all();
+                });
+            }
+            items.push_back({step, false, false, piece});
+            while (!items.empty() && issue_front(d, items, false)) {
+            }
+        }
+        items.push_back({step, false, true, nullptr});
+    }
+    flush();
+}
+
+// Stores
+// ---------------------------------------------------------------------------------------------------------------
+
+template <Scalar T>
+void DeviceInterpreter<T>::store_lane(int d) {
+    auto& e = *entries_[static_cast<std::size_t>(d)];
+    for (;;) {
+        const auto step = scheduler_.next(stream_of(d, Lane::store));
+        if (step < 0) return;
+        const auto& s = plan_.steps[static_cast<std::size_t>(step)];
+        begin_step(d, Lane::store, step);
+        const auto open = std::make_shared<std::atomic<std::int64_t>>(1);
+        const auto close = [this, step, open] {
+            if (open->fetch_sub(1) == 1) scheduler_.done(step);
+        };
+        std::int64_t total = 0;
+        for (auto m = s.begin; m < s.end;) {
+            Delivery piece{m, m, 0, 0};
+            const auto from =
+                plan_.sums[static_cast<std::size_t>(plan_.moves[static_cast<std::size_t>(m)].from)].offset;
+            for (; m < s.end; ++m) {
+                const auto& sum = plan_.sums[static_cast<std::size_t>(plan_.moves[static_cast<std::size_t>(m)].from)];
+                const auto bytes = tiles_c_[sum.c].bytes;
+                if (m > piece.begin && (sum.offset != from + piece.bytes || piece.bytes + bytes > kPieceBytes)) break;
+                piece.bytes += bytes;
+            }
+            piece.end = m;
+            const auto at = e.out.ring->take(piece.bytes, stopped());
+            if (!at) return;
+            piece.staged = *at;
+            e.device->copy_out(Lane::store, e.out.at(piece.staged), e.device->arena() + from, piece.bytes);
+            e.run.stored_bytes += piece.bytes;
+            total += piece.bytes;
+            ++*open;
+            e.streams[static_cast<int>(Lane::store)]->mark([this, &e, piece, close, step](double) {
+                pool_->submit([this, &e, piece, close, step](Scratch& scratch) {
+                    const double begin = device_options_.trace ? now_seconds() : 0;
+                    auto* sum = e.out.at(piece.staged);
+                    for (auto i = piece.begin; i < piece.end; ++i) {
+                        const auto& move = plan_.moves[static_cast<std::size_t>(i)];
+                        deliver(move, sum, scratch);
+                        sum += tiles_c_[plan_.sums[static_cast<std::size_t>(move.from)].c].bytes;
+                    }
+                    e.out.ring->give(piece.staged);
+                    if (device_options_.trace) {
+                        const std::lock_guard lock(timeline_mutex_);
+                        host_timeline_.push_back(
+                            {step, StepKind::finish, -1, begin - start_, now_seconds() - start_, piece.bytes, 0});
+                    }
+                    close();
+                });
+            });
+        }
+        end_step(d, Lane::store, step, total);
+        close();
+    }
+}
+
+/// A sum has come to the host: into the arena, or into its result tile, which is finished if nothing else is to come.
+template <Scalar T>
+void DeviceInterpreter<T>::deliver(const PlanMove& move, std::byte* from, Scratch& scratch) {
+    const auto& to = plan_.sums[static_cast<std::size_t>(move.to)];
+    const auto& l = tiles_c_[to.c];
+    if (to.offset >= 0) {
+        unpack_tile<T>(l, from, in_host_arena(to.offset));
+        return;
+    }
+    if (!fused_[static_cast<std::size_t>(move.to)]) {
+        unpack_tile<T>(l, from, result_tile(to.c));
+        return;
+    }
+    if (!c_.consume) {
+        T* tile = c_.tile(to.c);
+        unpack_tile<T>(l, from, tile);
+        c_.finished(to.c, finish_tile(plan_, to.c, tile, c_, options_));
+        return;
+    }
+    // A tile that lies on the device as it does on the host is finished where it is.
+    T* tile = reinterpret_cast<T*>(from);
+    if (!l.plain || l.ld != l.cols) {
+        tile = reinterpret_cast<T*>(scratch.room(l.elements * static_cast<std::int64_t>(sizeof(T))));
+        unpack_tile<T>(l, from, tile);
+    }
+    const double norm = finish_tile(plan_, to.c, tile, c_, options_);
+    c_.consume(to.c, {tile, static_cast<std::size_t>(l.elements)}, norm);
+}
+
+/// The stored result tile, or for a consuming sink the memory where it is put together.
+template <Scalar T>
+T* DeviceInterpreter<T>::result_tile(std::int32_t slot) {
+    if (!c_.consume) return c_.tile(slot);
+    const std::lock_guard lock(kept_mutex_);
+    auto& buffer = kept_[slot];
+    if (buffer.bytes() == 0) buffer = Buffer(tiles_c_[slot].elements * static_cast<std::int64_t>(sizeof(T)));
+    return reinterpret_cast<T*>(buffer.data());
+}
+
+template <Scalar T>
+void DeviceInterpreter<T>::finish(std::int32_t slot, T* tile) {
+    const double norm = finish_tile(plan_, slot, tile, c_, options_);
+    if (!c_.consume) {
+        c_.finished(slot, norm);
+        return;
+    }
+    c_.consume(slot, {tile, static_cast<std::size_t>(tiles_c_[slot].elements)}, norm);
+    const std::lock_guard lock(kept_mutex_);
+    kept_.erase(slot);
+}
+
+// Copies between devices
+// -----------------------------------------------------------------------------------------------
+
+template <Scalar T>
+void DeviceInterpreter<T>::copy_lane(int d) {
+    auto& e = *entries_[static_cast<std::size_t>(d)];
+    for (;;) {
+        const auto step = scheduler_.next(stream_of(d, Lane::copy));
+        if (step < 0) return;
+        const auto& s = plan_.steps[static_cast<std::size_t>(step)];
+        ensure(s.peer >= 0 && s.peer < static_cast<int>(entries_.size()), "step {} copies from device {}", step,
+               s.peer);
+        const auto& peer = *entries_[static_cast<std::size_t>(s.peer)]->device;
+        begin_step(d, Lane::copy, step);
+        std::int64_t total = 0;
+        for (auto i = s.begin; i < s.end;) {
+            const auto source_of = [&](std::int64_t k) {
+                return plan_.arrivals[static_cast<std::size_t>(plan_.arrivals[static_cast<std::size_t>(k)].from)]
+                    .offset;
+            };
+            const auto to = plan_.arrivals[static_cast<std::size_t>(i)].offset, from = source_of(i);
+            std::int64_t bytes = 0;
+            for (; i < s.end && plan_.arrivals[static_cast<std::size_t>(i)].offset == to + bytes &&
+                   source_of(i) == from + bytes;
+                 ++i)
+                bytes += plan_.arrivals[static_cast<std::size_t>(i)].bytes;
+            e.device->copy_from(Lane::copy, e.device->arena() + to, peer, peer.arena() + from, bytes);
+            total += bytes;
+        }
+        e.run.copied_bytes += total;
+        end_step(d, Lane::copy, step, total);
+    }
+}
+
+template class DeviceInterpreter<float>;
+template class DeviceInterpreter<double>;
+template class DeviceInterpreter<std::complex<float>>;
+template class DeviceInterpreter<std::complex<double>>;
+
+}  // namespace tessera

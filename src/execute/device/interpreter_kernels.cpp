@@ -1,0 +1,169 @@
+// Products and made tiles: lists of descriptors, packed into a ring and run from the device's reserve.
+
+#include <algorithm>
+#include <limits>
+
+#include "base/check.hpp"
+#include "execute/device/interpreter.hpp"
+
+namespace tessera {
+
+namespace {
+
+std::int32_t small(std::int64_t n) {
+    ensure(n >= 0 && n <= std::numeric_limits<std::int32_t>::max(), "{} rows or columns of a device tile", n);
+    return static_cast<std::int32_t>(n);
+}
+
+}  // namespace
+
+/// The products of a step, launched in portions that fit the descriptor memory several times over, so that the next
+/// portion travels while one runs.
+template <Scalar T>
+struct DeviceInterpreter<T>::Batch {
+    DeviceInterpreter& self;
+    int d;
+    std::int64_t limit;
+    DeviceProducts list{};
+    std::int64_t bound = 0;
+    double flops = 0;
+
+    void launch() {
+        if (!list.chains.empty()) self.launch_list(d, Lane::compute, list, bound);
+        list.clear();
+        bound = 0;
+    }
+    /// Room for this much more, in this portion or the next.
+    void reserve(std::int64_t bytes) {
+        auto& device = *self.entries_[static_cast<std::size_t>(d)]->device;
+        if (bound > 0 && bound + bytes > limit) launch();
+        if (bound == 0) bound = device.header_bytes();
+        bound += bytes;
+    }
+};
+
+template <Scalar T>
+template <class List>
+void DeviceInterpreter<T>::launch_list(int d, Lane lane, const List& list, std::int64_t bound) {
+    auto& e = *entries_[static_cast<std::size_t>(d)];
+    const auto at = e.images.ring->take(bound, stopped());
+    if (!at) return;
+    const auto launch = e.device->prepare(list, e.images.at(*at));
+    ensure(launch->bytes <= bound, "descriptors of {} bytes in room for {}", launch->bytes, bound);
+    auto* image = e.device->reserve() + *at;
+    {
+        // Two lanes send descriptors; the point must be behind its own.
+        const std::lock_guard lock(e.images_mutex);
+        e.device->copy_in(Lane::descriptors, image, e.images.at(*at), launch->bytes);
+        auto& stream = *e.streams[static_cast<int>(Lane::descriptors)];
+        stream.hold(*e.device, lane, stream.mark());
+    }
+    e.device->launch(lane, *launch, image);
+    e.streams[static_cast<int>(lane)]->mark([&e, offset = *at](double) { e.images.ring->give(offset); });
+    e.descriptor_bytes += launch->bytes;
+    ++e.launches;
+}
+
+template <Scalar T>
+void DeviceInterpreter<T>::add_chain(Batch& batch, const PlanChain& chain) {
+    auto& device = *entries_[static_cast<std::size_t>(batch.d)]->device;
+    const auto& sum = plan_.sums[static_cast<std::size_t>(chain.sum)];
+    ensure(sum.device == batch.d && sum.offset >= 0 && chain.parts == 1, "chain of sum {} is not one of device {}",
+           chain.sum, batch.d);
+    const auto& lc = tiles_c_[sum.c];
+    const auto element = static_cast<std::int64_t>(sizeof(T));
+    if (chain.products == 0) {
+        if (chain.starts) device.zero(Lane::compute, device.arena() + sum.offset, lc.bytes);
+        return;
+    }
+    for (std::int64_t h = 0; h < lc.batch; ++h) {
+        bool starts = chain.starts;
+        std::int32_t done = 0;
+        while (done < chain.products) {
+            // As many products as fit a portion; a longer chain resumes its sum in the next.
+            std::int32_t count = chain.products - done;
+            while (count > 1 && device.header_bytes() + device.product_bytes(lc.rows, lc.cols, count) > batch.limit)
+                count = (count + 1) / 2;
+            batch.reserve(device.product_bytes(lc.rows, lc.cols, count));
+            batch.list.chains.push_back({sum.offset + h * lc.rows * lc.ld * element,
+                                         static_cast<std::int64_t>(batch.list.products.size()), count, small(lc.rows),
+                                         small(lc.cols), small(lc.ld), !starts});
+            for (std::int32_t i = done; i < done + count; ++i) {
+                const auto& p = plan_.products[static_cast<std::size_t>(chain.first_product + i)];
+                ensure(p.at_a >= 0 && p.at_b >= 0, "product {} of device {} has no arrivals", chain.first_product + i,
+                       batch.d);
+                const auto &la = tiles_a_[p.a], &lb = tiles_b_[p.b];
+                batch.list.products.push_back(
+                    {plan_.arrivals[static_cast<std::size_t>(p.at_a)].offset + h * la.rows * la.ld * element,
+                     plan_.arrivals[static_cast<std::size_t>(p.at_b)].offset + h * lb.rows * lb.ld * element,
+                     small(la.ld), small(lb.ld), small(la.cols), options_.conjugate_a, options_.conjugate_b});
+                batch.flops += 2.0 * static_cast<double>(lc.rows * lc.cols) * static_cast<double>(la.cols) *
+                               (is_complex<T> ? 4 : 1);
+            }
+            done += count;
+            starts = false;
+            if (done < chain.products) batch.launch();  // one list must not hold a sum twice
+        }
+    }
+}
+
+template <Scalar T>
+void DeviceInterpreter<T>::compute_lane(int d) {
+    auto& e = *entries_[static_cast<std::size_t>(d)];
+    for (;;) {
+        const auto step = scheduler_.next(stream_of(d, Lane::compute));
+        if (step < 0) return;
+        const auto& s = plan_.steps[static_cast<std::size_t>(step)];
+        begin_step(d, Lane::compute, step);
+        if (computes_++ == device_options_.fault_at_compute) e.device->fault(Lane::compute);
+        Batch batch{*this, d, e.images.ring->bytes() / 4};
+        for (auto i = s.begin; i < s.end && !scheduler_.failed(); ++i)
+            add_chain(batch, plan_.chains[static_cast<std::size_t>(i)]);
+        batch.launch();
+        end_step(d, Lane::compute, step, 0, batch.flops);
+    }
+}
+
+template <Scalar T>
+void DeviceInterpreter<T>::make_lane(int d) {
+    auto& e = *entries_[static_cast<std::size_t>(d)];
+    const auto limit = e.images.ring->bytes() / 4;
+    std::vector<DeviceHashTile> list;
+    for (;;) {
+        const auto step = scheduler_.next(stream_of(d, Lane::make));
+        if (step < 0) return;
+        const auto& s = plan_.steps[static_cast<std::size_t>(step)];
+        begin_step(d, Lane::make, step);
+        std::int64_t bound = 0, total = 0;
+        const auto launch = [&] {
+            if (!list.empty()) launch_list(d, Lane::make, list, bound);
+            list.clear();
+            bound = 0;
+        };
+        for (auto i = s.begin; i < s.end && !scheduler_.failed(); ++i) {
+            const auto& t = plan_.arrivals[static_cast<std::size_t>(i)];
+            const auto& l = tiles(t.operand)[t.slot];
+            const auto& rule = source(t.operand).hash;
+            ensure(rule && l.plain, "tile {} of step {} cannot be made on a device", t.slot, step);
+            const auto info = tile_info(shape(t.operand).grid(), shape(t.operand).tile(t.slot));
+            const auto values = rule(info);
+            const auto bytes = e.device->hash_bytes(l.all_rows(), l.cols);
+            if (bound > 0 && bound + bytes > limit) launch();
+            if (bound == 0) bound = e.device->header_bytes();
+            bound += bytes;
+            list.push_back({t.offset, values.state, values.scale, small(l.all_rows()), small(l.cols), small(l.ld)});
+            total += t.bytes;
+            ++e.run.made_tiles;
+        }
+        launch();
+        e.run.made_bytes += total;
+        end_step(d, Lane::make, step, total);
+    }
+}
+
+template class DeviceInterpreter<float>;
+template class DeviceInterpreter<double>;
+template class DeviceInterpreter<std::complex<float>>;
+template class DeviceInterpreter<std::complex<double>>;
+
+}  // namespace tessera

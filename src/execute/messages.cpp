@@ -1,0 +1,121 @@
+#include "execute/messages.hpp"
+
+#include <chrono>
+#include <map>
+
+#include "base/clock.hpp"
+
+namespace tessera {
+
+namespace {
+constexpr int kTags = 32767;  // every MPI has at least these
+}
+
+bool StepBoard::wait_for(std::int32_t step) const {
+    for (int spins = 0; !done(step); ++spins) {
+        if (failed_) return false;
+        if (spins > 300)
+            std::this_thread::sleep_for(std::chrono::microseconds(20));
+        else if (spins > 200)
+            std::this_thread::yield();
+    }
+    return true;
+}
+
+/// Messages between two ranks are numbered in the plan's order, the same on both.
+Messages::Messages(const Plan& plan, Communicator& ranks, StepBoard& board) : plan_(plan), ranks_(ranks), board_(board) {
+    std::map<std::int32_t, int> sends, receives;
+    for (std::size_t i = 0; ranks.size() > 1 && i < plan.steps.size(); ++i) {
+        const auto& s = plan.steps[i];
+        if (s.rank != ranks.rank() || !is_message(s.kind)) continue;
+        const bool out = s.kind == StepKind::send || s.kind == StepKind::send_sums;
+        messages_.push_back({static_cast<std::int32_t>(i), (out ? sends : receives)[s.peer]++ % kTags});
+    }
+}
+
+Messages::~Messages() {
+    if (!thread_.joinable()) return;
+    board_.fail();
+    thread_.join();
+}
+
+void Messages::start(Pieces pieces) {
+    if (messages_.empty()) return;
+    pieces_ = std::move(pieces);
+    thread_ = std::thread([this] {
+        try {
+            work();
+        } catch (...) {
+            failure_ = std::current_exception();
+            board_.fail();
+        }
+    });
+}
+
+void Messages::work() {
+    struct Open {
+        std::int32_t step;
+        std::unique_ptr<Transfer> transfer;
+    };
+    std::vector<Open> open;
+    std::vector<Message> waiting;
+    const auto post = [&](const Message& m) {
+        const auto& s = plan_.steps[m.step];
+        const auto pieces = pieces_(m.step);
+        std::int64_t bytes = 0;
+        for (const auto& p : pieces) bytes += p.bytes;
+        const bool out = s.kind == StepKind::send || s.kind == StepKind::send_sums;
+        (out ? sent_ : received_) += bytes;
+        open.push_back({m.step, out ? ranks_.send(s.peer, m.tag, pieces) : ranks_.receive(s.peer, m.tag, pieces)});
+    };
+    const auto ready = [&](const Message& m) {
+        const auto& s = plan_.steps[m.step];
+        for (std::int64_t d = s.first_dependency; d < s.first_dependency + s.dependencies; ++d)
+            if (!board_.done(plan_.dependencies[d])) return false;
+        return true;
+    };
+    // Receives first, so that whatever comes has its place.
+    for (const auto& m : messages_)
+        if (const auto kind = plan_.steps[m.step].kind; kind == StepKind::receive || kind == StepKind::receive_sums) post(m);
+    for (const auto& m : messages_)
+        if (const auto kind = plan_.steps[m.step].kind; kind == StepKind::send || kind == StepKind::send_sums)
+            waiting.push_back(m);
+    double last = now_seconds();
+    while (!open.empty() || !waiting.empty()) {
+        if (board_.failed()) return;
+        bool moved = false;
+        std::erase_if(waiting, [&](const Message& m) {
+            if (!ready(m)) return false;
+            post(m);
+            return moved = true;
+        });
+        const bool sums_only = [&] {
+            for (const auto& o : open)
+                if (plan_.steps[o.step].kind != StepKind::receive_sums) return false;
+            return true;
+        }();
+        std::erase_if(open, [&](Open& o) {
+            if (!o.transfer->done()) return false;
+            board_.mark(o.step);
+            return moved = true;
+        });
+        const double now = now_seconds();
+        // Receives of sums wait for another rank's work: they are under way only once something moves.
+        if (!sums_only) seconds_ += now - last;
+        last = now;
+        if (!moved) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+}
+
+void Messages::finish() {
+    if (thread_.joinable()) thread_.join();
+    if (failure_) std::rethrow_exception(failure_);
+}
+
+void Messages::count(ExecuteCounts& counts) const {
+    counts.sent_bytes = sent_;
+    counts.received_bytes = received_;
+    counts.transfer_seconds = seconds_;
+}
+
+}  // namespace tessera

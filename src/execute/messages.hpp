@@ -1,0 +1,67 @@
+#pragma once
+// Messages of a rank's plan, moved by a thread of their own while others work: every receive is posted at once, a send
+// as soon as what it sends is there.
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "execute/cpu/execute.hpp"
+#include "tessera/comm/communicator.hpp"
+#include "tessera/plan/plan.hpp"
+
+namespace tessera {
+
+constexpr bool is_message(StepKind kind) {
+    return kind == StepKind::send || kind == StepKind::receive || kind == StepKind::send_sums ||
+           kind == StepKind::receive_sums;
+}
+
+/// Which steps are done. Anyone may look, wait and mark; a failure wakes all who wait.
+class StepBoard {
+  public:
+    explicit StepBoard(std::size_t steps) : done_(steps) {}
+    bool done(std::int32_t step) const { return done_[step].load(std::memory_order_acquire) != 0; }
+    void mark(std::int32_t step) { done_[step].store(1, std::memory_order_release); }
+    bool failed() const { return failed_; }
+    void fail() { failed_ = true; }
+    /// False when something failed meanwhile.
+    bool wait_for(std::int32_t step) const;
+
+  private:
+    std::vector<std::atomic<std::uint8_t>> done_;
+    std::atomic<bool> failed_{false};
+};
+
+class Messages {
+  public:
+    using Pieces = std::function<std::vector<MessagePiece>(std::int32_t step)>;
+
+    Messages(const Plan& plan, Communicator& ranks, StepBoard& board);
+    ~Messages();
+    void start(Pieces pieces);
+    /// Waits until all are over; throws what went wrong.
+    void finish();
+    void count(ExecuteCounts& counts) const;
+
+  private:
+    struct Message {
+        std::int32_t step, tag;
+    };
+    void work();
+
+    const Plan& plan_;
+    Communicator& ranks_;
+    StepBoard& board_;
+    Pieces pieces_;
+    std::vector<Message> messages_;
+    std::thread thread_;
+    std::exception_ptr failure_;
+    std::int64_t sent_ = 0, received_ = 0;
+    double seconds_ = 0;
+};
+
+}  // namespace tessera

@@ -1,0 +1,52 @@
+#pragma once
+// How one rank's sums are cut into blocks of C that its devices hold one after another, and each block into chunks of
+// tiles of A and B that pass by.
+
+#include <cstdint>
+#include <vector>
+
+#include "inspect/inspection.hpp"
+
+namespace tessera {
+
+struct ChunkTile {
+    Operand operand;
+    std::int32_t slot;
+    std::int64_t bytes;
+    std::int64_t offset;  // in the chunk's buffer, in the block (B that stays) or in the resident region
+    bool resident;        // stays for all blocks
+};
+struct ChunkChain {
+    std::int32_t sum, products;
+};
+struct Chunk {
+    std::vector<ChunkTile> tiles;
+    std::vector<ChunkChain> chains;
+};
+struct Block {
+    std::vector<std::int32_t> sums;
+    std::vector<std::int64_t> offsets;  // of each sum in the block's region
+    std::vector<ChunkTile> held;        // tiles of B that stay for the block
+    std::vector<Chunk> chunks;
+    std::int64_t bytes = 0;
+    double flops = 0;
+    int device = 0;
+};
+/// The memory of one device, in this order: C regions, resident tiles of A, chunk buffers.
+struct DeviceLayout {
+    int c_regions = 1, buffers = 1;
+    std::int64_t c_bytes = 0, resident_bytes = 0, chunk_bytes = 0;
+    std::vector<Block> blocks;
+    std::int64_t total() const { return c_regions * c_bytes + resident_bytes + buffers * chunk_bytes; }
+};
+
+struct DeviceCut {
+    std::string how;  // worst_fit or patches
+    std::vector<DeviceLayout> devices;
+    std::int64_t loaded_bytes = 0;  // of A and B, into all devices of the rank
+};
+
+/// Throws BudgetError where a device's memory is too small.
+DeviceCut cut_for_devices(const Inspection& in, const std::vector<std::int32_t>& sums);
+
+}  // namespace tessera

@@ -1,0 +1,467 @@
+// The devices of one rank: each holds block after block of C while chunks of A and B pass by, the next chunk on its way
+// while one is worked on. A device takes a tile from another that has it before it asks the host.
+
+#include <algorithm>
+
+#include "inspect/device_blocks.hpp"
+#include "inspect/plan_writer.hpp"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::int64_t kPieceBytes = 128LL << 20;  // of one load or copy
+
+struct StageRef {
+    std::size_t block, chunk;
+};
+
+/// What the writer remembers of one device while it goes through its chunks.
+struct Lane {
+    DeviceLayout layout;
+    std::vector<StageRef> stages;
+    std::vector<std::int32_t> at[2];      // arrival of a tile in this device's memory, newest
+    std::vector<std::int32_t> now[2];     // the one that the chunk at hand uses: the next chunk may bring it anew
+    std::vector<std::int32_t> in_use[2];  // the stage it came for; INT32_MAX: stays
+    std::vector<std::vector<std::int32_t>> arrived, copied_out;  // per stage: steps
+    std::vector<std::pair<std::int64_t, std::int64_t>> range;    // per stage: its arrivals that can be evicted
+    std::vector<std::int32_t> computed;                          // per stage: step
+    std::vector<std::vector<std::int32_t>> stored;               // per block: steps
+    std::pair<std::int64_t, std::int64_t> held{0, 0};            // arrivals of B that stay for the block at hand
+    std::vector<std::int32_t> held_steps;
+    std::vector<std::int32_t> device_sum;  // of the block at hand, by place in the block
+    std::vector<std::int32_t> ring_loads[2];  // of the host ring's halves: the steps that empty them
+    std::int64_t ring = 0, ring_bytes = 0;
+    int ring_buffers = 1;
+};
+
+class DeviceWorker final : public Worker {
+  public:
+    DeviceWorker(PlanWriter& w, int rank, std::vector<std::int32_t> sums) : w_(w), in_(w.in), rank_(rank) {
+        std::vector<std::int32_t> work;
+        for (auto i : sums) (in_.sums[i].first < in_.sums[i].last ? work : empty_).push_back(i);
+        auto cut = cut_for_devices(in_, work);
+        if (!work.empty()) w_.plan.blocks = cut.how;
+        held_b_ = cut.how == "worst_fit";
+        lanes_.resize(cut.devices.size());
+        for (std::size_t d = 0; d < lanes_.size(); ++d) {
+            auto& lane = lanes_[d];
+            lane.layout = std::move(cut.devices[d]);
+            for (std::size_t b = 0; b < lane.layout.blocks.size(); ++b)
+                for (std::size_t c = 0; c < lane.layout.blocks[b].chunks.size(); ++c) lane.stages.push_back({b, c});
+        }
+    }
+
+    std::vector<std::pair<Operand, std::int32_t>> needs() const override {
+        std::vector<std::pair<Operand, std::int32_t>> out;
+        std::vector<bool> seen[2];
+        for (const auto o : {Operand::a, Operand::b}) seen[static_cast<int>(o)].resize(in_.bytes(o).size());
+        const auto need = [&](const ChunkTile& t) {
+            auto&& mark = seen[static_cast<int>(t.operand)][t.slot];
+            if (mark || !in_.stored(t.operand)) return;
+            mark = true;
+            out.emplace_back(t.operand, t.slot);
+        };
+        for (std::size_t t = 0; t < stage_count(); ++t)
+            for (const auto& lane : lanes_) {
+                if (t >= lane.stages.size()) continue;
+                const auto& block = lane.layout.blocks[lane.stages[t].block];
+                if (lane.stages[t].chunk == 0)
+                    for (const auto& tile : block.held) need(tile);
+                for (const auto& tile : block.chunks[lane.stages[t].chunk].tiles) need(tile);
+            }
+        return out;
+    }
+
+    std::int64_t least_host_bytes() const override {
+        std::int64_t bytes = made_a_bytes();
+        if (host_made(Operand::b))
+            for (const auto& lane : lanes_) bytes += ring_need(lane);
+        return bytes;
+    }
+
+    void emit() override;
+
+  private:
+    bool host_made(Operand o) const { return in_.source(o) == SourceKind::host_made; }
+    bool device_made(const ChunkTile& t) const {
+        return t.operand == Operand::b && in_.source(Operand::b) == SourceKind::device_made;
+    }
+    std::size_t stage_count() const {
+        std::size_t most = 0;
+        for (const auto& lane : lanes_) most = std::max(most, lane.stages.size());
+        return most;
+    }
+    const Chunk& chunk(const Lane& lane, std::size_t t) const {
+        return lane.layout.blocks[lane.stages[t].block].chunks[lane.stages[t].chunk];
+    }
+    /// Host bytes of the tiles of B that are made for one step.
+    std::int64_t ring_need(const Lane& lane) const {
+        std::int64_t most = 0;
+        const auto of = [&](const std::vector<ChunkTile>& tiles) {
+            std::int64_t bytes = 0;
+            for (const auto& t : tiles)
+                if (t.operand == Operand::b) bytes += in_.bytes(Operand::b)[t.slot];
+            most = std::max(most, bytes);
+        };
+        for (const auto& b : lane.layout.blocks) {
+            of(b.held);
+            for (const auto& c : b.chunks) of(c.tiles);
+        }
+        return most;
+    }
+    std::vector<std::int32_t> used_a() const {
+        std::vector<bool> used(in_.bytes(Operand::a).size());
+        std::vector<std::int32_t> out;
+        for (const auto& lane : lanes_)
+            for (const auto& b : lane.layout.blocks)
+                for (const auto& c : b.chunks)
+                    for (const auto& t : c.tiles)
+                        if (t.operand == Operand::a && !used[t.slot]) {
+                            used[t.slot] = true;
+                            out.push_back(t.slot);
+                        }
+        return out;
+    }
+    std::int64_t made_a_bytes() const {
+        if (in_.stored(Operand::a)) return 0;
+        std::int64_t bytes = 0;
+        for (auto t : used_a()) bytes += in_.bytes(Operand::a)[t];
+        return bytes;
+    }
+
+    void make_a();
+    void make_b(Lane& lane, const std::vector<ChunkTile>& tiles, std::size_t t);
+    void place_ring(Lane& lane);
+    void emit_empty();
+    void emit_arrivals(int d, std::size_t t);
+    std::vector<std::int32_t> bring(int d, const std::vector<ChunkTile>& tiles, std::int64_t base, std::size_t t,
+                                    std::int32_t after);
+    void emit_compute(int d, std::size_t t);
+    std::int64_t buffer_at(const Lane& lane, std::size_t t) const {
+        const auto& l = lane.layout;
+        return l.c_regions * l.c_bytes + l.resident_bytes +
+               static_cast<std::int64_t>(t % static_cast<std::size_t>(l.buffers)) * l.chunk_bytes;
+    }
+    DeviceCounts& counts(int d) {
+        return w_.plan.device_counts[static_cast<std::size_t>(rank_ * w_.plan.devices_per_rank + d)];
+    }
+
+    PlanWriter& w_;
+    const Inspection& in_;
+    int rank_;
+    bool held_b_ = false;
+    std::vector<std::int32_t> empty_;  // sums without products
+    std::vector<Lane> lanes_;
+    std::vector<std::int32_t> made_at_[2];  // arrivals of tiles made on the host
+    std::vector<std::int32_t> step_of_;    // of device arrivals and host-made ones: from first_arrival_ on
+    std::size_t first_arrival_ = 0;
+    std::vector<std::int32_t> place_in_block_, done_;  // per sum: where in its block, products given to chains
+};
+
+/// An A that is made on demand is made once, on the host.
+void DeviceWorker::make_a() {
+    if (in_.stored(Operand::a)) return;
+    made_at_[0].assign(in_.bytes(Operand::a).size(), -1);
+    for (auto slot : used_a()) {
+        const auto bytes = in_.bytes(Operand::a)[slot];
+        const auto i = w_.add_arrival(Operand::a, slot, w_.arena[rank_], bytes);
+        w_.arena[rank_] += bytes;
+        made_at_[0][slot] = i;
+        step_of_.push_back(w_.add_step(StepKind::make, rank_, -1, -1, i, i + 1, {}));
+        auto& n = w_.plan.rank_counts[rank_];
+        ++n.made_tiles;
+        n.made_bytes += bytes;
+    }
+}
+
+void DeviceWorker::place_ring(Lane& lane) {
+    if (!host_made(Operand::b)) return;
+    lane.ring_bytes = ring_need(lane);
+    const auto room = w_.host_limit() - w_.fixed[rank_] - w_.arena[rank_];
+    std::int64_t others = 0;
+    for (const auto& l : lanes_)
+        if (l.ring_bytes == 0) others += ring_need(l);
+    lane.ring_buffers = room - others >= 2 * lane.ring_bytes ? 2 : 1;
+    lane.ring = w_.arena[rank_];
+    w_.arena[rank_] += lane.ring_buffers * lane.ring_bytes;
+}
+
+/// Result tiles that no product reaches: zero, on the host.
+void DeviceWorker::emit_empty() {
+    if (empty_.empty()) return;
+    const auto begin = static_cast<std::int64_t>(w_.plan.chains.size());
+    for (auto i : empty_) {
+        PlanChain chain;
+        chain.sum = i;
+        chain.first_product = in_.sums[i].first;
+        chain.finishes = w_.finished_by_worker(i);
+        w_.plan.chains.push_back(chain);
+    }
+    const auto step = w_.add_step(StepKind::compute, rank_, -1, -1, begin,
+                                  static_cast<std::int64_t>(w_.plan.chains.size()), {});
+    for (auto i : empty_) w_.ready[i] = step;
+}
+
+void DeviceWorker::emit() {
+    first_arrival_ = w_.plan.arrivals.size();
+    make_a();
+    for (auto& lane : lanes_) place_ring(lane);
+    emit_empty();
+    for (auto& lane : lanes_) {
+        for (int o = 0; o < 2; ++o) {
+            lane.at[o].assign(in_.bytes(static_cast<Operand>(o)).size(), -1);
+            lane.in_use[o].assign(lane.at[o].size(), -1);
+            lane.now[o].assign(lane.at[o].size(), -1);
+        }
+        const auto n = lane.stages.size();
+        lane.arrived.resize(n);
+        lane.copied_out.resize(n);
+        lane.range.resize(n);
+        lane.computed.assign(n, -1);
+        lane.stored.resize(lane.layout.blocks.size());
+    }
+    const int devices = static_cast<int>(lanes_.size());
+    const auto ahead = [&](int d) { return lanes_[d].layout.buffers > 1; };
+    for (int d = 0; d < devices; ++d)
+        if (ahead(d)) emit_arrivals(d, 0);
+    for (std::size_t t = 0; t < stage_count(); ++t) {
+        for (int d = 0; d < devices; ++d) emit_arrivals(d, ahead(d) ? t + 1 : t);
+        for (int d = 0; d < devices; ++d) emit_compute(d, t);
+    }
+    for (int d = 0; d < devices; ++d) {
+        auto& n = counts(d);
+        n.blocks = static_cast<std::int64_t>(lanes_[d].layout.blocks.size());
+        n.chunks = static_cast<std::int64_t>(lanes_[d].stages.size());
+        n.peak_bytes = n.blocks > 0 ? lanes_[d].layout.total() : 0;
+        for (const auto& b : lanes_[d].layout.blocks) n.flops += b.flops;
+    }
+}
+
+/// Tiles come into a device: made there, from another device that has them, or from the host.
+std::vector<std::int32_t> DeviceWorker::bring(int d, const std::vector<ChunkTile>& tiles, std::int64_t base,
+                                              std::size_t t, std::int32_t after) {
+    auto& lane = lanes_[d];
+    auto& plan = w_.plan;
+    const std::int64_t resident = lane.layout.c_regions * lane.layout.c_bytes;
+    enum { from_host = -1, made = -2 };
+    std::vector<std::pair<int, const ChunkTile*>> from;
+    const bool ahead = lane.layout.buffers > 1;
+    for (const auto& tile : tiles) {
+        const int o = static_cast<int>(tile.operand);
+        int source = from_host;
+        if (device_made(tile)) {
+            source = made;
+        } else {
+            for (int e = 0; e < static_cast<int>(lanes_.size()) && source == from_host; ++e) {
+                const auto& other = lanes_[e];
+                const auto use = other.in_use[o][tile.slot];
+                // Still there: it stays, or came for the stage at hand or the one before it.
+                const bool alive = use == INT32_MAX || (use >= 0 && other.layout.buffers > 1 &&
+                                                        static_cast<std::size_t>(use) + 1 >= t + (ahead ? 0 : 1));
+                if (e != d && other.at[o][tile.slot] >= 0 && alive) source = e;
+            }
+        }
+        from.emplace_back(source, &tile);
+    }
+    // Tiles of A first: whoever waits for the ring waits for the loads with tiles of B alone.
+    std::stable_sort(from.begin(), from.end(), [](const auto& x, const auto& y) {
+        return x.first != y.first ? x.first < y.first : x.second->operand < y.second->operand;
+    });
+
+    std::vector<std::int32_t> steps;
+    std::pair<int, std::int32_t> before{made - 1, -1};  // the piece before, of the same source: the last one stands for all
+    auto& n = counts(d);
+    for (std::size_t begin = 0; begin < from.size();) {
+        auto end = begin + 1;
+        // In pieces, so that the first tiles are on their way while later ones are still made or received.
+        auto piece = from[begin].second->bytes;
+        while (end < from.size() && from[end].first == from[begin].first && piece < kPieceBytes)
+            piece += from[end++].second->bytes;
+        const int source = from[begin].first;
+        std::vector<std::int32_t> waits{after};
+        if (source == before.first) waits.push_back(before.second);
+        const auto first = static_cast<std::int64_t>(plan.arrivals.size());
+        for (auto i = begin; i < end; ++i) {
+            const auto& tile = *from[i].second;
+            const int o = static_cast<int>(tile.operand);
+            std::int32_t taken = -1;
+            if (source >= 0) {
+                taken = lanes_[source].at[o][tile.slot];
+                waits.push_back(step_of_[static_cast<std::size_t>(taken) - first_arrival_]);
+                n.copied_bytes += tile.bytes;
+            } else if (source == from_host) {
+                taken = in_.stored(tile.operand) ? w_.at(tile.operand, tile.slot) : made_at_[o][tile.slot];
+                if (taken >= 0)
+                    waits.push_back(static_cast<std::size_t>(taken) >= first_arrival_
+                                        ? step_of_[static_cast<std::size_t>(taken) - first_arrival_]
+                                        : w_.step_of_arrival[taken]);
+                n.loaded_bytes += tile.bytes;
+            } else {
+                n.made_bytes += tile.bytes;
+                ++n.made_tiles;
+            }
+            if (source != made) (o == 0 ? n.loaded_a : n.loaded_b) += tile.bytes;
+            lane.at[o][tile.slot] = w_.add_arrival(tile.operand, tile.slot, (tile.resident ? resident : base) + tile.offset,
+                                                   tile.bytes, taken);
+            lane.in_use[o][tile.slot] = tile.resident ? INT32_MAX : static_cast<std::int32_t>(t);
+        }
+        const auto last = static_cast<std::int64_t>(plan.arrivals.size());
+        const auto kind = source == made ? StepKind::make : source == from_host ? StepKind::load : StepKind::copy;
+        const auto step = w_.add_step(kind, rank_, d, source >= 0 ? source : -1, first, last, waits);
+        step_of_.resize(plan.arrivals.size() - first_arrival_, step);
+        if (source == from_host && host_made(Operand::b) && from[end - 1].second->operand == Operand::b)
+            lane.ring_loads[t % static_cast<std::size_t>(lane.ring_buffers)].push_back(step);
+        if (source >= 0) {
+            auto& other = lanes_[source];
+            for (auto i = begin; i < end; ++i) {
+                const auto use = other.in_use[static_cast<int>(from[i].second->operand)][from[i].second->slot];
+                if (use != INT32_MAX &&
+                    (other.copied_out[use].empty() || other.copied_out[use].back() != step))
+                    other.copied_out[use].push_back(step);
+            }
+        }
+        before = {source, step};
+        steps.push_back(step);
+        begin = end;
+    }
+    return steps;
+}
+
+/// Tiles of B that the cores make pass through the host's ring, one half while the other is being loaded.
+void DeviceWorker::make_b(Lane& lane, const std::vector<ChunkTile>& tiles, std::size_t t) {
+    if (!host_made(Operand::b) ||
+        std::none_of(tiles.begin(), tiles.end(), [](const ChunkTile& x) { return x.operand == Operand::b; }))
+        return;
+    made_at_[1].resize(in_.bytes(Operand::b).size(), -1);
+    const auto half = t % static_cast<std::size_t>(lane.ring_buffers);
+    std::int64_t at = lane.ring + static_cast<std::int64_t>(half) * lane.ring_bytes;
+    const auto emptied = std::exchange(lane.ring_loads[half], {});
+    for (const auto& tile : tiles) {
+        if (tile.operand != Operand::b) continue;
+        const auto bytes = in_.bytes(Operand::b)[tile.slot];
+        const auto i = w_.add_arrival(Operand::b, tile.slot, at, bytes);
+        at += bytes;
+        made_at_[1][tile.slot] = i;
+        step_of_.push_back(w_.add_step(StepKind::make, rank_, -1, -1, i, i + 1, emptied));
+        ++w_.plan.rank_counts[rank_].made_tiles;
+        w_.plan.rank_counts[rank_].made_bytes += bytes;
+    }
+}
+
+void DeviceWorker::emit_arrivals(int d, std::size_t t) {
+    auto& lane = lanes_[d];
+    if (t >= lane.stages.size()) return;
+    const auto buffers = static_cast<std::size_t>(lane.layout.buffers);
+    std::int32_t after = -1;
+    if (t >= buffers) {
+        auto waits = lane.copied_out[t - buffers];
+        waits.push_back(lane.computed[t - buffers]);
+        const auto [begin, end] = lane.range[t - buffers];
+        after = w_.add_step(StepKind::evict, rank_, d, -1, begin, end, std::move(waits));
+    }
+    // What stays comes first, so that what goes is one range.
+    const auto& tiles = chunk(lane, t).tiles;
+    std::vector<ChunkTile> stay, go;
+    for (const auto& tile : tiles) (tile.resident ? stay : go).push_back(tile);
+    auto steps = bring(d, stay, 0, t, -1);
+    for (const auto& tile : stay) lane.now[static_cast<int>(tile.operand)][tile.slot] = lane.at[static_cast<int>(tile.operand)][tile.slot];
+    make_b(lane, go, t);
+    lane.range[t].first = static_cast<std::int64_t>(w_.plan.arrivals.size());
+    const auto more = bring(d, go, buffer_at(lane, t), t, after);
+    lane.range[t].second = static_cast<std::int64_t>(w_.plan.arrivals.size());
+    steps.insert(steps.end(), more.begin(), more.end());
+    lane.arrived[t] = std::move(steps);
+}
+
+void DeviceWorker::emit_compute(int d, std::size_t t) {
+    auto& lane = lanes_[d];
+    if (t >= lane.stages.size()) return;
+    auto& plan = w_.plan;
+    const auto [b, c] = lane.stages[t];
+    const auto& block = lane.layout.blocks[b];
+    std::vector<std::int32_t> waits = lane.arrived[t];
+    if (t > 0) waits.push_back(lane.computed[t - 1]);
+    if (c == 0) {
+        const auto regions = static_cast<std::size_t>(lane.layout.c_regions);
+        const auto region = static_cast<std::int64_t>(b % regions) * lane.layout.c_bytes;
+        std::vector<std::int32_t> freed;
+        if (b >= regions) freed = lane.stored[b - regions];
+        lane.device_sum.clear();
+        for (std::size_t i = 0; i < block.sums.size(); ++i) {
+            lane.device_sum.push_back(static_cast<std::int32_t>(plan.sums.size()));
+            plan.sums.push_back({in_.sums[block.sums[i]].c, rank_, static_cast<std::int16_t>(d), region + block.offsets[i]});
+        }
+        w_.ready.resize(plan.sums.size(), -1);
+        if (!block.held.empty()) {
+            std::int32_t after = -1;
+            if (b > 0) {
+                freed.push_back(lane.computed[t - 1]);
+                after = w_.add_step(StepKind::evict, rank_, d, -1, lane.held.first, lane.held.second, freed);
+            }
+            make_b(lane, block.held, t);
+            lane.held.first = static_cast<std::int64_t>(plan.arrivals.size());
+            for (const auto s : bring(d, block.held, region, t, after)) waits.push_back(s);
+            lane.held.second = static_cast<std::int64_t>(plan.arrivals.size());
+            // Others may not count on them: they go with the block, not with a chunk.
+            for (const auto& tile : block.held) {
+                const int o = static_cast<int>(tile.operand);
+                lane.in_use[o][tile.slot] = -1;
+                lane.now[o][tile.slot] = lane.at[o][tile.slot];
+            }
+        }
+        waits.insert(waits.end(), freed.begin(), freed.end());
+    }
+
+    for (auto i = lane.range[t].first; i < lane.range[t].second; ++i)
+        lane.now[static_cast<int>(plan.arrivals[i].operand)][plan.arrivals[i].slot] = static_cast<std::int32_t>(i);
+    const auto& part = block.chunks[c];
+    const auto begin = static_cast<std::int64_t>(plan.chains.size());
+    std::vector<std::int32_t> complete;
+    const auto place_of = [&](std::int32_t sum) { return place_in_block_[sum]; };
+    if (c == 0) {
+        if (place_in_block_.empty()) place_in_block_.resize(in_.sums.size());
+        for (std::size_t i = 0; i < block.sums.size(); ++i) place_in_block_[block.sums[i]] = static_cast<std::int32_t>(i);
+        if (done_.empty()) done_.resize(in_.sums.size(), 0);
+    }
+    for (const auto& ch : part.chains) {
+        const auto& s = in_.sums[ch.sum];
+        PlanChain chain;
+        chain.sum = lane.device_sum[place_of(ch.sum)];
+        chain.first_product = s.first + done_[ch.sum];
+        chain.products = ch.products;
+        chain.starts = done_[ch.sum] == 0;
+        plan.chains.push_back(chain);
+        done_[ch.sum] += ch.products;
+        if (s.first + done_[ch.sum] == s.last) complete.push_back(ch.sum);
+        for (auto p = chain.first_product; p < chain.first_product + ch.products; ++p) {
+            auto& product = plan.products[p];
+            product.at_a = lane.now[0][product.a];
+            product.at_b = lane.now[1][product.b];
+        }
+    }
+    const auto step = w_.add_step(StepKind::compute, rank_, d, -1, begin, static_cast<std::int64_t>(plan.chains.size()),
+                                  std::move(waits));
+    lane.computed[t] = step;
+    if (complete.empty()) return;
+    const auto first = static_cast<std::int64_t>(plan.moves.size());
+    for (auto s : complete) {
+        plan.moves.push_back({lane.device_sum[place_of(s)], s});
+        counts(d).stored_bytes += in_.bytes_on_device(Operand::c)[in_.sums[s].c];
+    }
+    const auto store =
+        w_.add_step(StepKind::store, rank_, d, -1, first, static_cast<std::int64_t>(plan.moves.size()), {step});
+    lane.stored[b].push_back(store);
+    for (auto s : complete) {
+        w_.ready[s] = store;
+        if (w_.finished_by_worker(s)) w_.add_finish(s, store);
+    }
+}
+
+}  // namespace
+
+std::unique_ptr<Worker> device_worker(PlanWriter& writer, int rank, std::vector<std::int32_t> sums) {
+    return std::make_unique<DeviceWorker>(writer, rank, std::move(sums));
+}
+
+}  // namespace tessera

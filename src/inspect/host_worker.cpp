@@ -1,0 +1,361 @@
+// The cores of one rank: result tiles in order, grouped into steps that threads take in turn. An operand that is made on
+// demand comes in stages: each tile once, dropped when its column (B) or row (A) is done.
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+
+#include "inspect/plan_writer.hpp"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::int64_t kStageBytes = 256LL << 20;  // made tiles of one stage, where memory does not decide
+
+/// Sums that need the same tiles of the streamed operand: a column of C where B streams, a row where A does.
+struct Group {
+    std::size_t begin, end;           // in the order of sums
+    std::vector<std::int32_t> tiles;  // streamed tiles, ascending in k
+    std::vector<std::int32_t> k;      // their places along k
+};
+
+/// Part of a group, with the streamed tiles of its k range.
+struct Piece {
+    std::size_t begin, end;
+    std::int32_t k_end;  // products up to, not including, this place along k
+};
+
+struct StageTile {
+    std::int32_t slot;
+    std::int64_t offset, bytes;
+};
+
+struct Stage {
+    std::vector<Piece> pieces;
+    std::vector<StageTile> tiles;
+    bool continues = false;  // its first piece goes on with sums that an earlier stage began
+};
+
+class HostWorker final : public Worker {
+  public:
+    HostWorker(PlanWriter& w, int rank, std::vector<std::int32_t> sums)
+        : w_(w), in_(w.in), rank_(rank), order_(std::move(sums)) {
+        made_[0] = !in_.stored(Operand::a);
+        made_[1] = !in_.stored(Operand::b);
+        // With both operands made on demand the one with more to make streams, in the order it asks for.
+        if (made_[0] && made_[1]) {
+            const auto total = [&](Operand o) {
+                std::int64_t bytes = 0;
+                for (auto b : in_.bytes(o)) bytes += b;
+                return bytes;
+            };
+            streamed_ = total(Operand::a) > total(Operand::b) ? Operand::a : Operand::b;
+        } else {
+            streamed_ = made_[0] ? Operand::a : Operand::b;
+        }
+        if (streams()) {
+            const auto& key = streamed_ == Operand::b ? in_.col : in_.row;
+            std::stable_sort(order_.begin(), order_.end(),
+                             [&](auto x, auto y) { return key[in_.sums[x].c] < key[in_.sums[y].c]; });
+            std::vector<bool> resident(made_[0] && made_[1] ? in_.bytes(other()).size() : 0);
+            for (auto i : order_)
+                for (auto p = in_.sums[i].first; p < in_.sums[i].last; ++p) {
+                    largest_ = std::max(largest_, in_.bytes(streamed_)[in_.tile_of(streamed_, p)]);
+                    if (resident.empty()) continue;
+                    const auto t = in_.tile_of(other(), p);
+                    if (!resident[t]) resident_bytes_ += in_.bytes(other())[t];
+                    resident[t] = true;
+                }
+        }
+    }
+
+    std::vector<std::pair<Operand, std::int32_t>> needs() const override {
+        std::vector<std::pair<Operand, std::int32_t>> out;
+        if (in_.machine.ranks == 1) return out;
+        std::vector<bool> seen[2];
+        for (const auto o : {Operand::a, Operand::b}) seen[static_cast<int>(o)].resize(in_.bytes(o).size());
+        for (auto i : order_)
+            for (auto p = in_.sums[i].first; p < in_.sums[i].last; ++p)
+                for (const auto o : {Operand::a, Operand::b}) {
+                    if (made_[static_cast<int>(o)]) continue;
+                    const auto t = in_.tile_of(o, p);
+                    if (seen[static_cast<int>(o)][t]) continue;
+                    seen[static_cast<int>(o)][t] = true;
+                    out.emplace_back(o, t);
+                }
+        return out;
+    }
+
+    std::int64_t least_host_bytes() const override { return resident_bytes_ + largest_; }
+
+    void emit() override {
+        place();
+        cut_sums();
+        emit_stages();
+    }
+
+  private:
+    bool streams() const { return made_[0] || made_[1]; }
+    Operand other() const { return streamed_ == Operand::a ? Operand::b : Operand::a; }
+
+    void place();
+    Group group_from(std::size_t begin) const;
+    void fill_stages(std::int64_t capacity);
+    void cut_sums();
+    void emit_stages();
+    std::int32_t emit_makes(Operand o, const std::vector<StageTile>& tiles, std::int64_t base, std::int32_t after);
+    void emit_computes(const Stage& stage, const std::vector<std::int32_t>& after);
+    void set_places(std::int64_t first, std::int64_t last, std::vector<std::int32_t>& after);
+    void flush_finishes(std::size_t keep);
+
+    PlanWriter& w_;
+    const Inspection& in_;
+    int rank_;
+    std::vector<std::int32_t> order_;
+    bool made_[2] = {false, false};
+    Operand streamed_ = Operand::b;
+    std::int64_t largest_ = 0, resident_bytes_ = 0;
+    std::vector<StageTile> resident_;
+    std::vector<Stage> stages_;
+    int buffers_ = 0;
+    std::int64_t ring_ = 0, stage_bytes_ = 0;  // where the stages' buffers begin, and how large each is
+    std::vector<std::int32_t> made_at_[2];     // arrival of a made tile
+    std::vector<std::int64_t> done_to_;        // per place in order_: products given to chains so far
+    std::vector<std::uint16_t> parts_;         // likewise
+    std::vector<std::int32_t> computes_;       // steps of the stage at hand
+    std::deque<std::pair<std::int32_t, std::vector<std::int32_t>>> to_finish_;  // sum, its steps
+    double grain_ = 0;
+};
+
+void HostWorker::place() {
+    auto& arena = w_.arena[rank_];
+    for (int o = 0; o < 2; ++o)
+        if (made_[o]) made_at_[o].assign(in_.bytes(static_cast<Operand>(o)).size(), -1);
+    if (made_[0] && made_[1]) {
+        std::vector<bool> used(in_.bytes(other()).size());
+        for (auto i : order_)
+            for (auto p = in_.sums[i].first; p < in_.sums[i].last; ++p) used[in_.tile_of(other(), p)] = true;
+        for (std::size_t t = 0; t < used.size(); ++t)
+            if (used[t]) {
+                resident_.push_back({static_cast<std::int32_t>(t), arena, in_.bytes(other())[t]});
+                arena += in_.bytes(other())[t];
+            }
+    }
+    if (!streams()) {
+        stages_.push_back({{{0, order_.size(), INT32_MAX}}, {}, false});
+        return;
+    }
+    const std::int64_t room = w_.host_limit() - w_.fixed[rank_] - arena;
+    buffers_ = room / 3 >= largest_ ? 3 : room / 2 >= largest_ ? 2 : 1;
+    fill_stages(std::max(largest_, std::min(room / buffers_, kStageBytes)));
+    buffers_ = std::max(1, std::min(buffers_, static_cast<int>(stages_.size())));
+    for (const auto& s : stages_)
+        if (!s.tiles.empty()) stage_bytes_ = std::max(stage_bytes_, s.tiles.back().offset + s.tiles.back().bytes);
+    ring_ = arena;
+    arena += buffers_ * stage_bytes_;
+    w_.plan.stages = std::max(w_.plan.stages, static_cast<int>(stages_.size()));
+    w_.plan.buffers = std::max(w_.plan.buffers, buffers_);
+}
+
+Group HostWorker::group_from(std::size_t begin) const {
+    const auto& key = streamed_ == Operand::b ? in_.col : in_.row;
+    Group g{begin, begin, {}, {}};
+    std::vector<std::pair<std::int32_t, std::int32_t>> seen;  // place along k, tile
+    for (; g.end < order_.size() && key[in_.sums[order_[g.end]].c] == key[in_.sums[order_[begin]].c]; ++g.end) {
+        const auto& s = in_.sums[order_[g.end]];
+        for (auto p = s.first; p < s.last; ++p) seen.emplace_back(in_.product.k[p], in_.tile_of(streamed_, p));
+    }
+    std::sort(seen.begin(), seen.end());
+    seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
+    for (const auto& [k, tile] : seen) {
+        g.k.push_back(k);
+        g.tiles.push_back(tile);
+    }
+    return g;
+}
+
+/// Groups in order, each whole where it fits a stage, cut along k where it does not.
+void HostWorker::fill_stages(std::int64_t capacity) {
+    const auto& bytes = in_.bytes(streamed_);
+    Stage stage;
+    std::int64_t filled = 0;
+    const auto close = [&](bool goes_on) {
+        if (!stage.pieces.empty()) stages_.push_back(std::move(stage));
+        stage = Stage{};
+        stage.continues = goes_on;
+        filled = 0;
+    };
+    for (std::size_t begin = 0; begin < order_.size();) {
+        const Group g = group_from(begin);
+        std::int64_t all = 0;
+        for (auto t : g.tiles) all += bytes[t];
+        if (filled + all > capacity) close(false);
+        for (std::size_t i = 0; i < g.tiles.size(); ++i) {
+            const auto b = bytes[g.tiles[i]];
+            if (filled + b > capacity) {
+                stage.pieces.push_back({g.begin, g.end, g.k[i]});
+                close(true);
+            }
+            stage.tiles.push_back({g.tiles[i], filled, b});
+            filled += b;
+        }
+        stage.pieces.push_back({g.begin, g.end, INT32_MAX});
+        begin = g.end;
+    }
+    close(false);
+}
+
+/// A sum whose work is a large part of one thread's is cut into parts that several threads take.
+void HostWorker::cut_sums() {
+    parts_.assign(order_.size(), 1);
+    done_to_.resize(order_.size());
+    double all = 0;
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+        done_to_[i] = in_.sums[order_[i]].first;
+        all += in_.sums[order_[i]].flops;
+    }
+    const int threads = in_.machine.threads_per_rank;
+    grain_ = std::max(2e6, all / (128.0 * threads));
+    if (threads == 1) return;
+    const double a_thread = all / threads;
+    const auto& c = in_.product.c;
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+        const auto& s = in_.sums[order_[i]];
+        if (s.flops < 1e7) continue;
+        // Each part packs B anew, so parts stay wide, unless so few sums have the work that threads would idle.
+        const double side = std::sqrt(static_cast<double>(c.grid().tile_elements(c.tile(s.c))));
+        const double wide = std::min(std::ceil(64 * s.flops / a_thread), side / 256);
+        const double narrow = std::min(std::ceil(2 * s.flops / a_thread), side / 48);
+        parts_[i] = static_cast<std::uint16_t>(std::clamp(std::max(wide, narrow), 1.0, 65535.0));
+    }
+}
+
+std::int32_t HostWorker::emit_makes(Operand o, const std::vector<StageTile>& tiles, std::int64_t base,
+                                    std::int32_t after) {
+    std::vector<std::int32_t> makes;
+    auto& n = w_.plan.rank_counts[rank_];
+    for (const auto& t : tiles) {
+        const auto i = w_.add_arrival(o, t.slot, base + t.offset, t.bytes);
+        made_at_[static_cast<int>(o)][t.slot] = i;
+        makes.push_back(w_.add_step(StepKind::make, rank_, -1, -1, i, i + 1, {after}));
+        ++n.made_tiles;
+        n.made_bytes += t.bytes;
+    }
+    return makes.empty() ? after : w_.add_step(StepKind::join, rank_, -1, -1, 0, 0, std::move(makes));
+}
+
+void HostWorker::emit_stages() {
+    const std::int32_t resident = emit_makes(other(), resident_, 0, -1);
+    std::vector<std::int32_t> ready(stages_.size(), -1), done(stages_.size(), -1);
+    const auto make = [&](std::size_t s) {
+        if (s >= stages_.size() || buffers_ == 0) return;
+        // The buffer is free once the stage that had it is done.
+        const auto buffers = static_cast<std::size_t>(buffers_);
+        ready[s] = emit_makes(streamed_, stages_[s].tiles, ring_ + static_cast<std::int64_t>(s % buffers) * stage_bytes_,
+                              s >= buffers ? done[s - buffers] : -1);
+    };
+    const bool ahead = buffers_ > 1;
+    if (ahead) make(0);
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+        make(ahead ? s + 1 : s);
+        const bool after_last = stages_[s].continues && s > 0;
+        emit_computes(stages_[s], {resident, ready[s], after_last ? done[s - 1] : -1});
+        if (buffers_ > 0) done[s] = w_.add_step(StepKind::join, rank_, -1, -1, 0, 0, computes_);
+    }
+    flush_finishes(0);
+}
+
+/// Late by a few steps, so that no thread waits for the parts that others still have in hand.
+void HostWorker::flush_finishes(std::size_t keep) {
+    for (; to_finish_.size() > keep; to_finish_.pop_front()) {
+        auto& [sum, steps] = to_finish_.front();
+        const auto last = steps.size() == 1 ? steps[0] : w_.add_step(StepKind::join, rank_, -1, -1, 0, 0, steps);
+        w_.ready[sum] = last;
+        if (w_.finished_by_worker(sum)) w_.add_finish(sum, last);
+    }
+}
+
+/// Where the tiles of these products are; what must have come before.
+void HostWorker::set_places(std::int64_t first, std::int64_t last, std::vector<std::int32_t>& after) {
+    for (auto p = first; p < last; ++p) {
+        auto& product = w_.plan.products[p];
+        product.at_a = made_[0] ? made_at_[0][product.a] : w_.at(Operand::a, product.a);
+        product.at_b = made_[1] ? made_at_[1][product.b] : w_.at(Operand::b, product.b);
+        if (!made_[0] && product.at_a >= 0) after.push_back(w_.step_of_arrival[product.at_a]);
+        if (!made_[1] && product.at_b >= 0) after.push_back(w_.step_of_arrival[product.at_b]);
+    }
+}
+
+void HostWorker::emit_computes(const Stage& stage, const std::vector<std::int32_t>& after) {
+    auto& chains = w_.plan.chains;
+    computes_.clear();
+    auto first_chain = chains.size();
+    double flops = 0;
+    std::vector<std::int32_t> received, open;  // receives the open step waits for; its finished sums
+    const auto step_of = [&](std::size_t begin, std::size_t end) {
+        auto all = after;
+        all.insert(all.end(), received.begin(), received.end());
+        const auto step = w_.add_step(StepKind::compute, rank_, -1, -1, static_cast<std::int64_t>(begin),
+                                      static_cast<std::int64_t>(end), std::move(all));
+        computes_.push_back(step);
+        return step;
+    };
+    const auto close = [&] {
+        if (chains.size() > first_chain) {
+            const auto step = step_of(first_chain, chains.size());
+            for (auto s : open) w_.ready[s] = step;
+        }
+        open.clear();
+        received.clear();
+        first_chain = chains.size();
+        flops = 0;
+        flush_finishes(4 * static_cast<std::size_t>(in_.machine.threads_per_rank));
+    };
+    for (const auto& piece : stage.pieces)
+        for (auto i = piece.begin; i < piece.end; ++i) {
+            const auto sum = order_[i];
+            const auto& s = in_.sums[sum];
+            const auto& k = in_.product.k;
+            const auto first = done_to_[i];
+            const auto last = piece.k_end == INT32_MAX
+                                  ? s.last
+                                  : std::lower_bound(k.begin() + first, k.begin() + s.last, piece.k_end) - k.begin();
+            if (first == last && !(s.first == s.last && piece.k_end == INT32_MAX)) continue;
+            done_to_[i] = last;
+            const bool complete = last == s.last, shared = parts_[i] > 1;
+            if (shared) close();  // each part is a step of its own, so that threads share the tile
+            set_places(first, last, received);
+            std::vector<std::int32_t> steps;
+            for (int part = 0; part < parts_[i]; ++part) {
+                PlanChain chain;
+                chain.sum = sum;
+                chain.first_product = first;
+                chain.products = static_cast<std::int32_t>(last - first);
+                chain.part = static_cast<std::uint16_t>(part);
+                chain.parts = parts_[i];
+                chain.starts = first == s.first;
+                chain.finishes = complete && !shared && w_.finished_by_worker(sum);
+                chains.push_back(chain);
+                if (shared) steps.push_back(step_of(chains.size() - 1, chains.size()));
+            }
+            if (shared) {
+                if (complete) to_finish_.emplace_back(sum, std::move(steps));
+                first_chain = chains.size();
+                received.clear();
+                continue;
+            }
+            if (complete) open.push_back(sum);
+            const double all = static_cast<double>(std::max<std::int64_t>(1, s.last - s.first));
+            if ((flops += s.flops * static_cast<double>(last - first) / all) >= grain_) close();
+        }
+    close();
+}
+
+}  // namespace
+
+std::unique_ptr<Worker> host_worker(PlanWriter& writer, int rank, std::vector<std::int32_t> sums) {
+    return std::make_unique<HostWorker>(writer, rank, std::move(sums));
+}
+
+}  // namespace tessera

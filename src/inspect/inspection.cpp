@@ -1,0 +1,169 @@
+#include "inspect/inspection.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.hpp"
+#include "base/units.hpp"
+#include "machine/device_layout.hpp"
+
+namespace tessera {
+
+namespace {
+
+/// The tiles of an accumulated C that no product reaches are result tiles too, with no products.
+ProductShape with_tiles_of(ProductShape product, const Shape& old, const ContractionSpec& spec, bool filtered) {
+    const auto& grid = product.c.grid();
+    ProductShape out;
+    out.segments = product.segments;
+    out.segment = std::move(product.segment);
+    out.flops = product.flops;
+    out.left_out_bound = product.left_out_bound;
+    std::vector<std::int64_t> ordinals;
+    std::vector<double> norms;
+    out.first.push_back(0);
+    std::int64_t i = 0, j = 0;
+    while (i < product.c.tile_count() || j < old.tile_count()) {
+        const auto x = i < product.c.tile_count() ? product.c.ordinals()[i] : INT64_MAX;
+        const auto y = j < old.tile_count() ? old.ordinals()[j] : INT64_MAX;
+        const auto tile = std::min(x, y);
+        ordinals.push_back(tile);
+        if (x == tile) {
+            norms.push_back(product.c.norm_of(i));
+            out.row.push_back(product.row[i]);
+            out.col.push_back(product.col[i]);
+            out.tile_flops.push_back(product.tile_flops[i]);
+            if (filtered) out.skipped.push_back(product.skipped[i]);
+            out.first.push_back(product.first[i + 1]);
+            ++i;
+        } else {
+            std::int64_t row = 0, col = 0;
+            const auto at = grid.coordinates(TileOrdinal{tile});
+            for (int d = 0; d < grid.rank(); ++d)
+                (spec.role(spec.c()[d]) == LabelRole::free_b ? col : row) += at[d] * grid.ordinal_strides()[d];
+            norms.push_back(0);
+            out.row.push_back(row);
+            out.col.push_back(col);
+            out.tile_flops.push_back(0);
+            if (filtered) out.skipped.push_back(0);
+            out.first.push_back(out.first.back());
+        }
+        if (y == tile) ++j;
+    }
+    out.products = std::move(product.products);
+    out.k = std::move(product.k);
+    out.c = Shape::from_sorted(grid, std::move(ordinals), std::move(norms));
+    return out;
+}
+
+/// Dense numbers for the distinct values, in ascending order.
+std::int32_t number(const std::vector<std::int64_t>& values, std::vector<std::int32_t>& out) {
+    std::vector<std::int64_t> distinct(values);
+    std::sort(distinct.begin(), distinct.end());
+    distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+    out.resize(values.size());
+    for (std::size_t i = 0; i < values.size(); ++i)
+        out[i] = static_cast<std::int32_t>(std::lower_bound(distinct.begin(), distinct.end(), values[i]) -
+                                           distinct.begin());
+    return static_cast<std::int32_t>(distinct.size());
+}
+
+/// Bytes of a tile as a padded matrix; its columns are these labels.
+std::vector<std::int64_t> device_bytes(const Shape& shape, const ContractionSpec& spec, const std::string& labels,
+                                       LabelRole columns, std::int64_t element) {
+    std::vector<std::int64_t> out(static_cast<std::size_t>(shape.tile_count()));
+    for (std::int64_t s = 0; s < shape.tile_count(); ++s) {
+        const auto extents = shape.grid().tile_extents(shape.tile(s));
+        std::int64_t rows = 1, cols = 1;
+        for (int d = 0; d < extents.size(); ++d)
+            (spec.role(labels[static_cast<std::size_t>(d)]) == columns ? cols : rows) *= extents[d];
+        out[s] = device_tile_bytes(1, rows, cols, element);
+    }
+    return out;
+}
+
+}  // namespace
+
+Inspection::Inspection(const PlanRequest& r, const MachineModel& m) : request(r), machine(m) {
+    product = product_shape(*r.spec, *r.a, *r.b, r.screening);
+    if (r.accumulate) product = with_tiles_of(std::move(product), *r.accumulate, *r.spec, r.screening.filter > 0);
+    flop_factor = r.scalar == ScalarKind::c64 || r.scalar == ScalarKind::c128 ? 4 : 1;
+
+    const auto tiles = product.c.tile_count();
+    first_sum.push_back(0);
+    for (std::int64_t c = 0; c < tiles; ++c) {
+        const auto begin = product.first[c], end = product.first[c + 1];
+        std::int32_t index = 0;
+        for (auto at = begin;; ++index) {
+            auto last = end;
+            if (product.segments > 1 && at < end) {
+                const auto segment = product.segment[product.k[at]];
+                for (last = at + 1; last < end && product.segment[product.k[last]] == segment;) ++last;
+            }
+            const double share = end > begin ? static_cast<double>(last - at) / static_cast<double>(end - begin) : 0;
+            sums.push_back({static_cast<std::int32_t>(c), index, at, last,
+                            product.tile_flops[static_cast<std::size_t>(c)] * share * flop_factor});
+            if (last == end) break;
+            at = last;
+        }
+        first_sum.push_back(static_cast<std::int32_t>(sums.size()));
+    }
+    rows = number(product.row, row);
+    cols = number(product.col, col);
+    row_at.resize(static_cast<std::size_t>(rows));
+    col_at.resize(static_cast<std::size_t>(cols));
+    const auto& grid = product.c.grid();
+    for (std::int64_t c = 0; c < tiles; ++c) {
+        auto &ra = row_at[row[c]], &ca = col_at[col[c]];
+        if (!ra.empty() && !ca.empty()) continue;
+        const auto at = grid.coordinates(product.c.tile(c));
+        IndexVector new_row, new_col;
+        for (int d = 0; d < grid.rank(); ++d)
+            (r.spec->role(r.spec->c()[static_cast<std::size_t>(d)]) == LabelRole::free_b ? new_col : new_row)
+                .push_back(at[d]);
+        ra = new_row;
+        ca = new_col;
+    }
+
+    const auto element = bytes_of(r.scalar);
+    for (const auto o : {Operand::a, Operand::b, Operand::c}) {
+        const auto& s = shape(o);
+        auto& host = host_bytes[static_cast<int>(o)];
+        host.resize(static_cast<std::size_t>(s.tile_count()));
+        for (std::int64_t t = 0; t < s.tile_count(); ++t)
+            host[t] = align_up(s.grid().tile_elements(s.tile(t)) * element);
+        if (m.devices_per_rank > 0)
+            device_bytes[static_cast<int>(o)] =
+                tessera::device_bytes(s, *r.spec, o == Operand::c ? r.spec->c() : r.spec->labels(static_cast<int>(o)),
+                                      o == Operand::a ? LabelRole::contracted : LabelRole::free_b, element);
+    }
+}
+
+char widest_label(const Inspection& in, const std::string& labels, const TileGrid& grid, LabelRole role) {
+    char best = 0;
+    std::int64_t tiles = 0;
+    for (int d = 0; d < grid.rank(); ++d) {
+        const char l = labels[static_cast<std::size_t>(d)];
+        if (in.request.spec->role(l) != role || grid.tiling(d).tile_count() <= tiles) continue;
+        best = l;
+        tiles = grid.tiling(d).tile_count();
+    }
+    return best;
+}
+
+Distribution deal(const Inspection& in, Operand o, std::vector<std::pair<char, Distribution::Axis>> wanted) {
+    const auto& spec = *in.request.spec;
+    const auto& labels = o == Operand::c ? spec.c() : spec.labels(static_cast<int>(o));
+    std::vector<Distribution::Axis> axes(labels.size());
+    for (const auto& [label, axis] : wanted)
+        if (const auto d = labels.find(label); label != 0 && d != std::string::npos) axes[d] = axis;
+    return Distribution(in.machine.ranks, std::move(axes));
+}
+
+std::pair<int, int> near_square(int ranks) {
+    int p = static_cast<int>(std::sqrt(static_cast<double>(ranks)));
+    while (p > 1 && ranks % p != 0) --p;
+    return {std::max(p, 1), ranks / std::max(p, 1)};
+}
+
+}  // namespace tessera

@@ -1,0 +1,75 @@
+#pragma once
+// What every algorithm of the inspector looks at: the surviving products, their sums, and the sizes of tiles.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "inspect/build_plan.hpp"
+
+namespace tessera {
+
+/// The products of one result tile within one segment of k: summed in order, by one worker.
+struct SegmentSum {
+    std::int32_t c = 0;      // result slot
+    std::int32_t index = 0;  // among the sums of its tile
+    std::int64_t first = 0, last = 0;
+    double flops = 0;
+};
+
+struct Inspection {
+    Inspection(const PlanRequest& request, const MachineModel& machine);
+
+    const PlanRequest& request;
+    const MachineModel& machine;
+    ProductShape product;
+    std::vector<SegmentSum> sums;         // by result tile
+    std::vector<std::int32_t> first_sum;  // per result slot + 1
+    std::vector<std::int32_t> row, col;   // per result slot: dense numbers of its row and column
+    std::int32_t rows = 0, cols = 0;
+    std::vector<IndexVector> row_at, col_at;  // tile coordinates of a row (free A), of a column (free B)
+    std::vector<std::int64_t> host_bytes[3], device_bytes[3];
+    double flop_factor = 1;  // complex arithmetic
+
+    const Shape& shape(Operand o) const {
+        return o == Operand::a ? *request.a : o == Operand::b ? *request.b : product.c;
+    }
+    SourceKind source(Operand o) const { return o == Operand::a ? request.source_a : request.source_b; }
+    bool stored(Operand o) const { return source(o) == SourceKind::stored; }
+    const std::vector<std::int64_t>& bytes(Operand o) const { return host_bytes[static_cast<int>(o)]; }
+    const std::vector<std::int64_t>& bytes_on_device(Operand o) const { return device_bytes[static_cast<int>(o)]; }
+    /// What a tile is when it travels: its elements, without the padding between tiles.
+    std::int64_t payload(Operand o, std::int32_t slot) const {
+        return shape(o).grid().tile_elements(shape(o).tile(slot)) * bytes_of(request.scalar);
+    }
+    std::int32_t tile_of(Operand o, std::int64_t p) const {
+        return o == Operand::a ? product.products[p].a : product.products[p].b;
+    }
+};
+
+/// Which rank works on which sum, and how the tensors lie.
+struct Assignment {
+    std::string algorithm, reason;
+    bool possible = true;
+    bool by_column = false;  // work goes column by column of C
+    int grid_rows = 1, grid_cols = 1;
+    Distribution a, b, c;
+    std::vector<std::int32_t> rank_of;  // per sum
+};
+
+Assignment stationary_b(const Inspection& in);
+Assignment outer_product(const Inspection& in);
+Assignment split_k(const Inspection& in);
+Assignment replicate_b(const Inspection& in);
+
+/// The label of this role, in this operand, that has the most tiles; 0 where there is none.
+char widest_label(const Inspection& in, const std::string& labels, const TileGrid& grid, LabelRole role);
+/// Each named label of an operand dealt to so many ranks.
+Distribution deal(const Inspection& in, Operand o, std::vector<std::pair<char, Distribution::Axis>> axes);
+/// p x q as square as it gets, p * q == ranks, p <= q.
+std::pair<int, int> near_square(int ranks);
+
+/// Everything from an assignment on: transfers, arenas, steps, counts.
+Plan write_plan(const Inspection& in, const Assignment& assignment);
+
+}  // namespace tessera

@@ -1,0 +1,371 @@
+#include "inspect/plan_writer.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+
+#include "base/check.hpp"
+#include "base/units.hpp"
+
+namespace tessera {
+
+namespace {
+constexpr std::int64_t kMessageBytes = 8LL << 20;  // tiles travel together up to this
+}
+
+std::int32_t PlanWriter::add_step(StepKind kind, int rank, int device, int peer, std::int64_t begin, std::int64_t end,
+                                  std::vector<std::int32_t> after) {
+    std::sort(after.begin(), after.end());
+    after.erase(std::unique(after.begin(), after.end()), after.end());
+    PlanStep s;
+    s.kind = kind;
+    s.rank = rank;
+    s.device = static_cast<std::int16_t>(device);
+    s.peer = peer;
+    s.begin = begin;
+    s.end = end;
+    s.first_dependency = static_cast<std::int64_t>(plan.dependencies.size());
+    for (auto d : after)
+        if (d >= 0) {
+            plan.dependencies.push_back(d);
+            ++s.dependencies;
+        }
+    plan.steps.push_back(s);
+    return static_cast<std::int32_t>(plan.steps.size()) - 1;
+}
+
+void PlanWriter::add_finish(std::int32_t sum, std::int32_t after) {
+    const auto at = static_cast<std::int64_t>(plan.finish_sums.size());
+    plan.finish_sums.push_back(sum);
+    add_step(StepKind::finish, plan.sums[sum].rank, -1, -1, at, at + 1, {after});
+}
+
+std::int32_t PlanWriter::add_arrival(Operand o, std::int32_t slot, std::int64_t offset, std::int64_t bytes,
+                                     std::int32_t from) {
+    plan.arrivals.push_back({o, slot, from, offset, bytes});
+    return static_cast<std::int32_t>(plan.arrivals.size()) - 1;
+}
+
+/// Distributions, owners, and what every rank holds for the whole run.
+void PlanWriter::lay_out() {
+    const auto& r = in.request;
+    plan.distribution_a = r.distribution_a ? *r.distribution_a : how.a;
+    plan.distribution_b = r.distribution_b ? *r.distribution_b : how.b;
+    plan.distribution_c = r.distribution_c ? *r.distribution_c : how.c;
+    const auto ranks = static_cast<std::size_t>(plan.ranks);
+    plan.rank_counts.resize(ranks);
+    plan.device_counts.resize(ranks * static_cast<std::size_t>(plan.devices_per_rank));
+    arena.assign(ranks, 0);
+    fixed.assign(ranks, r.other_bytes);
+    for (const auto o : {Operand::a, Operand::b, Operand::c}) {
+        const auto& d = o == Operand::a ? plan.distribution_a : o == Operand::b ? plan.distribution_b : plan.distribution_c;
+        const auto& shape = in.shape(o);
+        auto& owner = owner_[static_cast<int>(o)];
+        owner.assign(static_cast<std::size_t>(shape.tile_count()), 0);
+        if (plan.ranks > 1)
+            for (std::int64_t s = 0; s < shape.tile_count(); ++s) owner[s] = d.owner(shape.grid(), shape.tile(s));
+        if (o != Operand::c && !in.stored(o)) continue;
+        for (std::int64_t s = 0; s < shape.tile_count(); ++s) {
+            auto& n = plan.rank_counts[owner[s]];
+            (o == Operand::a ? n.stored_a : o == Operand::b ? n.stored_b : n.stored_c) += in.bytes(o)[s];
+            fixed[owner[s]] += in.bytes(o)[s];
+        }
+    }
+}
+
+/// Where each sum is on the host of the rank that works on it.
+void PlanWriter::place_sums() {
+    const auto& bytes = in.bytes(Operand::c);
+    plan.sums.reserve(in.sums.size());
+    for (std::size_t i = 0; i < in.sums.size(); ++i) {
+        const auto& s = in.sums[i];
+        const auto rank = how.rank_of[i];
+        const bool in_place = s.index == 0 && owner_[2][s.c] == rank;
+        plan.sums.push_back({s.c, rank, -1, in_place ? -1 : arena[rank]});
+        if (!in_place) arena[rank] += bytes[s.c];
+    }
+    for (std::int32_t c = 0; c < static_cast<std::int32_t>(in.product.c.tile_count()); ++c)
+        if (!finished_by_worker(in.first_sum[c])) plan_closing(c);
+}
+
+std::int32_t PlanWriter::sum_at_owner(std::int32_t c, bool in_place) {
+    const auto rank = owner_[2][c];
+    plan.sums.push_back({c, rank, -1, in_place ? -1 : arena[rank]});
+    if (!in_place) arena[rank] += in.bytes(Operand::c)[c];
+    return static_cast<std::int32_t>(plan.sums.size()) - 1;
+}
+
+/// The fixed tree: neighbours, then neighbours of those. Two sums of one rank are joined there; else both go to the owner.
+void PlanWriter::plan_closing(std::int32_t c) {
+    Closing out{c, {}, {}, {}, -1};
+    const auto owner = owner_[2][c];
+    std::vector<std::int32_t> sums;
+    for (auto i = in.first_sum[c]; i < in.first_sum[c + 1]; ++i) sums.push_back(i);
+    std::vector<bool> moved(sums.size());
+    const auto bring = [&](std::size_t i) {
+        if (plan.sums[sums[i]].rank == owner) return;
+        const auto to = sum_at_owner(c, i == 0);
+        out.moves.push_back({sums[i], to});
+        sums[i] = to;
+        moved[i] = true;
+    };
+    for (std::size_t stride = 1; stride < sums.size(); stride *= 2)
+        for (std::size_t i = 0; i + stride < sums.size(); i += 2 * stride) {
+            const bool apart = plan.sums[sums[i]].rank != plan.sums[sums[i + stride]].rank;
+            if (apart) {
+                bring(i);
+                bring(i + stride);
+            }
+            const PlanMove merge{sums[i + stride], sums[i]};
+            if (apart || moved[i] || moved[i + stride]) {
+                out.owner.push_back(merge);
+                moved[i] = true;
+            } else {
+                out.local.emplace_back(plan.sums[sums[i]].rank, merge);
+            }
+        }
+    bring(0);
+    out.result = sums[0];
+    closing_.push_back(std::move(out));
+}
+
+/// Tiles that a rank needs and others store: messages from each of them, in order of first use.
+void PlanWriter::gather_needs(int rank, const Worker& worker) {
+    std::map<std::int32_t, std::pair<std::vector<std::pair<Operand, std::int32_t>>, std::int64_t>> open;
+    auto& messages = messages_[rank];
+    const auto close = [&](std::int32_t from, const std::vector<std::pair<Operand, std::int32_t>>& tiles) {
+        const auto begin = static_cast<std::int64_t>(plan.arrivals.size());
+        for (const auto& [o, slot] : tiles) {
+            const auto bytes = in.bytes(o)[slot];
+            received_[rank].push_back(add_arrival(o, slot, arena[rank], bytes));
+            arena[rank] += bytes;
+        }
+        messages.push_back({from, begin, static_cast<std::int64_t>(plan.arrivals.size())});
+    };
+    for (const auto& [o, slot] : worker.needs()) {
+        const auto from = owner_[static_cast<int>(o)][slot];
+        if (from == rank) continue;
+        auto& [tiles, bytes] = open[from];
+        tiles.emplace_back(o, slot);
+        if ((bytes += in.bytes(o)[slot]) < kMessageBytes) continue;
+        close(from, tiles);
+        tiles.clear();
+        bytes = 0;
+    }
+    for (const auto& [from, rest] : open)
+        if (!rest.first.empty()) close(from, rest.first);
+}
+
+void PlanWriter::check_memory(const std::vector<std::unique_ptr<Worker>>& workers) {
+    std::int64_t least = 0;
+    for (int r = 0; r < plan.ranks; ++r)
+        least = std::max(least, fixed[r] + arena[r] + workers[r]->least_host_bytes());
+    const auto limit = host_limit();
+    if (least > limit)
+        throw BudgetError(
+            fmt::format("a memory budget of {} ({} bytes) is too small for '{}': the smallest that works is {} ({} bytes)",
+                        format_bytes(limit), limit, plan.spec, format_bytes(least), least),
+            limit, least);
+}
+
+/// One message of each rank in turn, so that no rank waits until another has all of its own.
+void PlanWriter::emit_messages() {
+    step_of_arrival.assign(plan.arrivals.size(), -1);
+    bool more = true;
+    for (std::size_t j = 0; more; ++j) {
+        more = false;
+        for (int r = 0; r < plan.ranks; ++r) {
+            if (j >= messages_[r].size()) continue;
+            more = true;
+            const auto& m = messages_[r][j];
+            add_step(StepKind::send, m.from, -1, r, m.begin, m.end, {});
+            const auto step = add_step(StepKind::receive, r, -1, m.from, m.begin, m.end, {});
+            for (auto i = m.begin; i < m.end; ++i) {
+                step_of_arrival[i] = step;
+                const auto bytes = in.payload(plan.arrivals[i].operand, plan.arrivals[i].slot);
+                plan.rank_counts[m.from].sent_bytes += bytes;
+                plan.rank_counts[r].received_bytes += bytes;
+            }
+        }
+    }
+}
+
+/// From here on `at` speaks of this rank.
+void PlanWriter::enter(int rank) {
+    for (int o = 0; o < 2; ++o) at_[o].assign(owner_[o].size(), -1);
+    for (auto i : received_[rank]) at_[static_cast<int>(plan.arrivals[i].operand)][plan.arrivals[i].slot] = i;
+}
+
+void PlanWriter::emit_closing() {
+    ready.resize(plan.sums.size(), -1);
+    // Joined where they are.
+    for (const auto& c : closing_) {
+        std::map<std::int32_t, std::vector<PlanMove>> by_rank;
+        for (const auto& [rank, merge] : c.local) by_rank[rank].push_back(merge);
+        for (const auto& [rank, merges] : by_rank) {
+            const auto begin = static_cast<std::int64_t>(plan.moves.size());
+            std::vector<std::int32_t> after;
+            for (const auto& m : merges) {
+                plan.moves.push_back(m);
+                after.push_back(ready[m.from]);
+                after.push_back(ready[m.to]);
+            }
+            const auto step =
+                add_step(StepKind::merge, rank, -1, -1, begin, static_cast<std::int64_t>(plan.moves.size()), after);
+            for (const auto& m : merges) ready[m.to] = step;
+        }
+    }
+    // Sent to their owners, several in one message.
+    struct Open {
+        std::vector<PlanMove> moves;
+        std::int64_t bytes = 0;
+    };
+    std::map<std::pair<std::int32_t, std::int32_t>, Open> open;
+    const auto close = [&](const std::pair<std::int32_t, std::int32_t>& pair, Open& o) {
+        const auto begin = static_cast<std::int64_t>(plan.moves.size());
+        std::vector<std::int32_t> after;
+        for (const auto& m : o.moves) {
+            plan.moves.push_back(m);
+            after.push_back(ready[m.from]);
+        }
+        const auto end = static_cast<std::int64_t>(plan.moves.size());
+        add_step(StepKind::send_sums, pair.first, -1, pair.second, begin, end, after);
+        const auto step = add_step(StepKind::receive_sums, pair.second, -1, pair.first, begin, end, {});
+        for (const auto& m : o.moves) ready[m.to] = step;
+        plan.rank_counts[pair.first].sent_bytes += o.bytes;
+        plan.rank_counts[pair.second].received_bytes += o.bytes;
+        o = {};
+    };
+    // In the order in which they become ready.
+    std::vector<PlanMove> moves;
+    for (const auto& c : closing_) moves.insert(moves.end(), c.moves.begin(), c.moves.end());
+    std::stable_sort(moves.begin(), moves.end(),
+                     [&](const PlanMove& x, const PlanMove& y) { return ready[x.from] < ready[y.from]; });
+    for (const auto& m : moves) {
+        const std::pair pair{plan.sums[m.from].rank, plan.sums[m.to].rank};
+        auto& o = open[pair];
+        o.moves.push_back(m);
+        if ((o.bytes += in.payload(Operand::c, plan.sums[m.from].c)) >= kMessageBytes) close(pair, o);
+    }
+    for (auto& [pair, o] : open)
+        if (!o.moves.empty()) close(pair, o);
+    for (const auto& c : closing_) {
+        auto last = ready[c.result];
+        if (!c.owner.empty()) {
+            const auto begin = static_cast<std::int64_t>(plan.moves.size());
+            std::vector<std::int32_t> after;
+            for (const auto& m : c.owner) {
+                plan.moves.push_back(m);
+                after.push_back(ready[m.from]);
+                after.push_back(ready[m.to]);
+            }
+            last = add_step(StepKind::merge, owner_[2][c.c], -1, -1, begin, static_cast<std::int64_t>(plan.moves.size()),
+                            after);
+        }
+        add_finish(c.result, last);
+    }
+}
+
+void PlanWriter::count() {
+    auto& n = plan.counts;
+    for (int r = 0; r < plan.ranks; ++r) {
+        auto& k = plan.rank_counts[r];
+        k.arena_bytes = arena[r];
+        k.peak_bytes = fixed[r] + arena[r];
+        n.bytes_a += k.stored_a;
+        n.bytes_b += k.stored_b;
+        n.bytes_c += k.stored_c;
+        n.sent_bytes += k.sent_bytes;
+        n.made_tiles += k.made_tiles;
+        n.made_bytes += k.made_bytes;
+        n.arena_bytes = std::max(n.arena_bytes, k.arena_bytes);
+        n.peak_host_bytes = std::max(n.peak_host_bytes, k.peak_bytes);
+    }
+    for (std::size_t i = 0; i < in.sums.size(); ++i) {
+        auto& k = plan.rank_counts[how.rank_of[i]];
+        k.flops += in.sums[i].flops;
+        k.products += in.sums[i].last - in.sums[i].first;
+    }
+    for (const auto& d : plan.device_counts) {
+        n.loaded_bytes += d.loaded_bytes;
+        n.stored_bytes += d.stored_bytes;
+        n.copied_bytes += d.copied_bytes;
+        n.peak_device_bytes = std::max(n.peak_device_bytes, d.peak_bytes);
+        n.made_tiles += d.made_tiles;
+        n.made_bytes += d.made_bytes;
+    }
+}
+
+Plan PlanWriter::write() {
+    const auto& r = in.request;
+    plan.spec = r.spec->text();
+    plan.algorithm = how.algorithm;
+    plan.reason = how.reason;
+    plan.scalar = r.scalar;
+    plan.a = *r.a;
+    plan.b = *r.b;
+    plan.c = in.product.c;
+    plan.source_a = r.source_a;
+    plan.source_b = r.source_b;
+    plan.ranks = in.machine.ranks;
+    plan.devices_per_rank = in.machine.devices_per_rank;
+    plan.threads = in.machine.threads_per_rank;
+    plan.grid_rows = how.grid_rows;
+    plan.grid_cols = how.grid_cols;
+    plan.filter = r.screening.filter;
+    plan.segments = in.product.segments;
+    plan.skipped = in.product.skipped;
+    plan.products.reserve(in.product.products.size());
+    for (const auto& p : in.product.products) plan.products.push_back({p.a, p.b, -1, -1});
+    plan.counts.flops = in.product.flops * in.flop_factor;
+    plan.counts.products = static_cast<std::int64_t>(plan.products.size());
+    plan.counts.left_out_bound = in.product.left_out_bound;
+
+    lay_out();
+    place_sums();
+    ready.assign(plan.sums.size(), -1);
+
+    const auto ranks = static_cast<std::size_t>(plan.ranks);
+    std::vector<std::vector<std::int32_t>> sums(ranks);
+    {
+        std::vector<std::int32_t> order(in.sums.size());
+        std::iota(order.begin(), order.end(), 0);
+        const auto& major = how.by_column ? in.col : in.row;
+        const auto& minor = how.by_column ? in.row : in.col;
+        const auto less = [&](std::int32_t x, std::int32_t y) {
+            const auto cx = in.sums[x].c, cy = in.sums[y].c;
+            if (major[cx] != major[cy]) return major[cx] < major[cy];
+            if (minor[cx] != minor[cy]) return minor[cx] < minor[cy];
+            return in.sums[x].index < in.sums[y].index;
+        };
+        if (!std::is_sorted(order.begin(), order.end(), less)) std::sort(order.begin(), order.end(), less);
+        for (auto i : order) sums[how.rank_of[i]].push_back(i);
+    }
+    std::vector<std::unique_ptr<Worker>> workers;
+    std::optional<BudgetError> refused;  // by the rank that needs the most
+    for (int k = 0; k < plan.ranks; ++k) try {
+            workers.push_back(plan.devices_per_rank > 0 ? device_worker(*this, k, std::move(sums[k]))
+                                                        : host_worker(*this, k, std::move(sums[k])));
+        } catch (const BudgetError& e) {
+            if (!refused || e.smallest_bytes() > refused->smallest_bytes()) refused.emplace(e);
+        }
+    if (refused) throw *refused;
+    messages_.resize(ranks);
+    received_.resize(ranks);
+    for (int k = 0; k < plan.ranks; ++k) gather_needs(k, *workers[k]);
+    check_memory(workers);
+    emit_messages();
+    for (int k = 0; k < plan.ranks; ++k) {
+        enter(k);
+        workers[k]->emit();
+        workers[k].reset();
+    }
+    emit_closing();
+    count();
+    return std::move(plan);
+}
+
+Plan write_plan(const Inspection& in, const Assignment& assignment) { return PlanWriter(in, assignment).write(); }
+
+}  // namespace tessera

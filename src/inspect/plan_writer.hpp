@@ -1,0 +1,89 @@
+#pragma once
+// Writes a Plan from an assignment of sums to ranks: who sends what to whom, where it lies, and in which order all of it
+// happens. The workers (host cores, devices) add the steps of their own rank.
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "inspect/inspection.hpp"
+
+namespace tessera {
+
+class PlanWriter;
+
+/// The arithmetic of one rank.
+class Worker {
+  public:
+    virtual ~Worker() = default;
+    /// Stored tiles of A and B that it uses, each once, in order of first use.
+    virtual std::vector<std::pair<Operand, std::int32_t>> needs() const = 0;
+    /// Host bytes it needs at least besides what the writer placed.
+    virtual std::int64_t least_host_bytes() const = 0;
+    /// Adds its arrivals, sums, chains and steps; sets writer.ready for every sum of the rank.
+    virtual void emit() = 0;
+};
+
+/// sums: those of the rank, in the order they are best worked on.
+std::unique_ptr<Worker> host_worker(PlanWriter& writer, int rank, std::vector<std::int32_t> sums);
+std::unique_ptr<Worker> device_worker(PlanWriter& writer, int rank, std::vector<std::int32_t> sums);
+
+class PlanWriter {
+  public:
+    PlanWriter(const Inspection& inspection, const Assignment& assignment) : in(inspection), how(assignment) {}
+    Plan write();
+
+    std::int32_t add_step(StepKind kind, int rank, int device, int peer, std::int64_t begin, std::int64_t end,
+                          std::vector<std::int32_t> after);
+    /// A finish step for a sum that is the stored result tile.
+    void add_finish(std::int32_t sum, std::int32_t after);
+    /// Adds an arrival in the arena of a rank's host at this offset.
+    std::int32_t add_arrival(Operand o, std::int32_t slot, std::int64_t offset, std::int64_t bytes,
+                             std::int32_t from = -1);
+    bool finished_by_worker(std::int32_t sum) const {
+        return in.first_sum[in.sums[sum].c + 1] - in.first_sum[in.sums[sum].c] == 1 && plan.sums[sum].offset < 0;
+    }
+    /// Where a stored tile is on the rank at hand: -1 its own storage, else an arrival.
+    std::int32_t at(Operand o, std::int32_t slot) const { return at_[static_cast<int>(o)][slot]; }
+    std::int64_t host_limit() const { return in.request.host_memory > 0 ? in.request.host_memory : INT64_MAX; }
+
+    const Inspection& in;
+    const Assignment& how;
+    Plan plan;
+    std::vector<std::int64_t> arena;            // per rank: bytes placed so far
+    std::vector<std::int64_t> fixed;            // per rank: bytes of stored tiles and whatever else it holds
+    std::vector<std::int32_t> ready;            // per sum: the step that completes it
+    std::vector<std::int32_t> step_of_arrival;  // of host arrivals
+
+  private:
+    struct Closing {  // a result tile that takes more than its one sum in place
+        std::int32_t c;
+        std::vector<std::pair<std::int32_t, PlanMove>> local;  // rank, merge before anything is sent
+        std::vector<PlanMove> moves, owner;                    // to the owner; merges there
+        std::int32_t result = -1;
+    };
+    struct Message {
+        std::int32_t from;
+        std::int64_t begin, end;
+    };
+
+    void lay_out();
+    void place_sums();
+    void plan_closing(std::int32_t c);
+    std::int32_t sum_at_owner(std::int32_t c, bool in_place);
+    void gather_needs(int rank, const Worker& worker);
+    void check_memory(const std::vector<std::unique_ptr<Worker>>& workers);
+    void enter(int rank);
+    void emit_messages();
+    void emit_closing();
+    void count();
+
+    std::vector<std::int32_t> owner_[3];  // per operand and slot
+    std::vector<Closing> closing_;
+    std::vector<std::vector<Message>> messages_;                     // per receiving rank
+    std::vector<std::vector<std::int32_t>> received_;                // per rank: arrivals
+    std::vector<std::int32_t> at_[2];
+};
+
+}  // namespace tessera

@@ -1,0 +1,81 @@
+// Instantiates and launches the kernels of the grouped products.
+#include "kernels/cuda/grouped_gemm.hpp"
+
+#include <algorithm>
+
+#include "kernels/cuda/check.hpp"
+#include "kernels/cuda/grouped_kernel.cuh"
+#include "kernels/cuda/grouped_shapes.hpp"
+#include "kernels/cuda/grouped_simt.cuh"
+
+namespace tessera::kernels::cuda {
+
+namespace {
+
+using device::GroupedShape;
+using Kernel = void (*)(const GroupedTile*, const GroupedProduct*, const GroupedItem*, int, unsigned*);
+
+struct Instance {
+    Kernel kernel;
+    int threads, shared_bytes, side;
+};
+
+template <class S>
+constexpr Instance instance() {
+    return {device::grouped_kernel<S>, S::threads, S::shared_bytes, S::side};
+}
+
+// In the order of kGroupedShapes.
+const Instance kInstances[] = {
+    instance<GroupedShape<2, 4, 4, 4, 4, 1>>(),
+    instance<GroupedShape<2, 2, 2, 4, 3, 3>>(),
+    instance<GroupedShape<1, 1, 2, 4, 3, 7>>(),
+    instance<GroupedShape<1, 1, 1, 2, 3, 14>>(),
+};
+
+Instance instance_of(const GroupedLaunch& launch, int shape) {
+    switch (launch.kind) {
+        case ScalarKind::f32:
+            return {device::plain_grouped_kernel<float>, device::kPlainThreads2, 0, device::kPlainSide};
+        case ScalarKind::c64:
+            return {device::plain_grouped_kernel<device::Complex64>, device::kPlainThreads2, 0, device::kPlainSide};
+        case ScalarKind::c128:
+            return {device::plain_grouped_kernel<device::Complex128>, device::kPlainThreads2, 0, device::kPlainSide};
+        case ScalarKind::f64:
+            break;
+    }
+    return kInstances[shape];
+}
+
+}  // namespace
+
+void run_grouped(const GroupedLaunch& launch, void* image, StreamHandle stream, const GroupedTuning& tuning) {
+    auto* base = static_cast<char*>(image);
+    const auto on = static_cast<cudaStream_t>(stream);
+    check(cudaMemsetAsync(base, 0, kGroupedHeaderBytes, on), "grouped products: counters");
+    int device = 0, multiprocessors = 0;
+    check(cudaGetDevice(&device), "current device");
+    check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), "multiprocessors");
+    for (int shape = 0; shape < GroupedLaunch::kShapes; ++shape) {
+        if (launch.item_count[shape] == 0) continue;
+        const Instance x = instance_of(launch, shape);
+        check(cudaFuncSetAttribute(x.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, x.shared_bytes),
+              "shared memory");
+        int resident = 0;
+        check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, x.kernel, x.threads,
+                                                            static_cast<std::size_t>(x.shared_bytes)),
+              "occupancy");
+        std::int64_t blocks = static_cast<std::int64_t>(std::max(resident, 1)) * multiprocessors;
+        if (tuning.blocks > 0) blocks = tuning.blocks;
+        blocks = std::min(blocks, launch.item_count[shape]);
+        x.kernel<<<static_cast<unsigned>(blocks), static_cast<unsigned>(x.threads),
+                   static_cast<std::size_t>(x.shared_bytes), on>>>(
+            reinterpret_cast<const GroupedTile*>(base + launch.tiles_at),
+            reinterpret_cast<const GroupedProduct*>(base + launch.products_at),
+            reinterpret_cast<const GroupedItem*>(base + launch.items_at[shape]),
+            static_cast<int>(launch.item_count[shape]), reinterpret_cast<unsigned*>(base) + 16 * shape);
+        check(cudaGetLastError(), "grouped products");
+    }
+}
+
+}  // namespace tessera::kernels::cuda

@@ -1,0 +1,416 @@
+#pragma once
+// Device code of the grouped products in double.
+//
+// A thread block (one warp for small tiles) owns part of a C tile in registers and walks its chain in steps of at most
+// kDepth summed elements. Steps are numbered through products and work items alike: copies run Stages - 1 steps ahead
+// of the matrix instructions, across the ends of products and of items, so the pipeline never drains until the queue is
+// empty. Warps take fragments of 16 rows by 8 columns in turn, so what an edge leaves out is left out of all of them.
+
+#include "kernels/cuda/grouped_gemm.hpp"
+
+namespace tessera::kernels::cuda::device {
+
+constexpr int kDepth = 16;
+constexpr int kDeepPitch = kDepth + 4;  // of panels whose rows run along the sum: rows fall into different banks
+
+/// Fragments FragmentsM x FragmentsN per warp, WarpsM x WarpsN warps.
+template <int WarpsM, int WarpsN, int FragmentsM, int FragmentsN, int Stages, int BlocksPerSm>
+struct GroupedShape {
+    static constexpr int warps_m = WarpsM, warps_n = WarpsN, fragments_m = FragmentsM, fragments_n = FragmentsN;
+    static constexpr int stages = Stages, blocks_per_sm = BlocksPerSm;
+    static constexpr int threads = 32 * WarpsM * WarpsN;
+    static constexpr int side = 16 * WarpsM * FragmentsM;
+    static_assert(side == 8 * WarpsN * FragmentsN, "square blocks: both panels are copied alike");
+    static constexpr int wide_pitch = side + 4;  // of panels whose rows run along the tile
+    static constexpr int panel =
+        side * kDeepPitch > kDepth* wide_pitch ? side* kDeepPitch : kDepth* wide_pitch;  // doubles
+    static constexpr int shared_bytes = 8 * 2 * panel * Stages + 32 * Stages + 16;
+};
+
+template <int Bytes>
+__device__ __forceinline__ void copy_async(double* to, const double* from, int bytes) {
+    const auto address = static_cast<unsigned>(__cvta_generic_to_shared(to));
+    if constexpr (Bytes == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(bytes) : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(address), "l"(from), "r"(bytes) : "memory");
+}
+__device__ __forceinline__ void copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int Groups>
+__device__ __forceinline__ void copy_wait() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(Groups) : "memory");
+}
+
+/// c += a b over 16 x 8 x 4 where `on` is not 0 (the same in all lanes).
+__device__ __forceinline__ void multiply(double (&c)[4], double a, double a8, double b, int on) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile(
+        "{ .reg .pred p; setp.ne.s32 p, %7, 0;\n"
+        "@p mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0,%1,%2,%3},{%4,%5},{%6},{%0,%1,%2,%3}; }"
+        : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+        : "d"(a), "d"(a8), "d"(b), "r"(on));
+#else
+    asm volatile(
+        "{ .reg .pred p; setp.ne.s32 p, %7, 0;\n"
+        "@p mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1},{%4},{%6},{%0,%1};\n"
+        "@p mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%2,%3},{%5},{%6},{%2,%3}; }"
+        : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+        : "d"(a), "d"(a8), "d"(b), "r"(on));
+#endif
+}
+
+/// What the matrix instructions must know of a step; lies in shared memory beside its panels.
+struct alignas(16) Step {
+    double* c;  // the item's first element
+    int ldc;
+    short rows, columns;
+    short depth;  // in fours
+    unsigned short flags;
+    int unused[3];
+};
+enum : unsigned short {
+    kStepTransposeA = 1,
+    kStepTransposeB = 2,
+    kStepFirst = 4,
+    kStepLast = 8,
+    kStepStop = 16,
+    kStepResume = 32
+};
+
+/// Walks items, products and the sum, and starts the copies of each step.
+template <class S>
+struct Loader {
+    const GroupedTile* tiles;
+    const GroupedProduct* products;
+    const GroupedItem* items;
+    int item_count;
+    unsigned* counter;
+    int* next_item;  // shared memory: the two latest answers of the queue
+
+    int item, turn;  // item < 0: the queue is empty
+    bool ended;      // the item's last step is on its way: the next item comes after a barrier
+    int row, column, rows, columns;
+    double* c;
+    int ldc;
+    const GroupedProduct *product, *end;
+    ulonglong2 next_head;  // the following product, fetched ahead
+    int4 next_tail;
+    const double *a, *b;  // this thread's next chunk
+    int lda, ldb, k_left;
+    unsigned flags, step_flags;
+    bool wide_a, wide_b;
+
+    static constexpr int kDeepChunks = kDepth / 2, kDeepRows = S::threads / kDeepChunks;
+    static constexpr int kWideChunks = S::side / 2, kWideRows = S::threads / kWideChunks;
+    static_assert(S::threads % kDeepChunks == 0 && S::threads % kWideChunks == 0);
+
+    __device__ __forceinline__ void begin_item() {
+        if (item >= item_count) item = -1;
+        if (item < 0) return;
+        const GroupedItem at = items[item];
+        const GroupedTile tile = tiles[at.tile];
+        row = at.row;
+        column = at.column;
+        rows = min(tile.m - row, 16 * at.row_pieces);
+        columns = min(tile.n - column, 8 * at.column_pieces);
+        ldc = tile.ldc;
+        c = reinterpret_cast<double*>(tile.c) + static_cast<long long>(row) * ldc + column;
+        step_flags = kStepFirst | (tile.resume ? kStepResume : 0);
+        product = products + tile.first_product;
+        end = product + tile.product_count;
+        k_left = 0;
+        flags = 0;
+        fetch();
+        begin_product();
+    }
+    __device__ __forceinline__ void fetch() {
+        if (product >= end) return;
+        next_head = __ldg(reinterpret_cast<const ulonglong2*>(product));
+        next_tail = __ldg(reinterpret_cast<const int4*>(product) + 1);
+    }
+    __device__ __forceinline__ void begin_product() {
+        if (product >= end) return;
+        const ulonglong2 head = next_head;
+        lda = next_tail.x, ldb = next_tail.y, k_left = next_tail.z, flags = static_cast<unsigned>(next_tail.w);
+        ++product;
+        fetch();
+        wide_a = head.x % 16 == 0 && lda % 2 == 0;
+        wide_b = head.y % 16 == 0 && ldb % 2 == 0;
+        const int thread = threadIdx.x;
+        const int deep_row = thread / kDeepChunks, deep_at = 2 * (thread % kDeepChunks);
+        const int wide_row = thread / kWideChunks, wide_at = 2 * (thread % kWideChunks);
+        a = reinterpret_cast<const double*>(head.x) + (flags & kTransposeA
+                                                           ? static_cast<long long>(wide_row) * lda + row + wide_at
+                                                           : static_cast<long long>(row + deep_row) * lda + deep_at);
+        b = reinterpret_cast<const double*>(head.y) + (flags & kTransposeB
+                                                           ? static_cast<long long>(column + deep_row) * ldb + deep_at
+                                                           : static_cast<long long>(wide_row) * ldb + column + wide_at);
+    }
+
+    /// A panel whose stored rows run along the sum; past its end there are zeros.
+    template <bool Wide>
+    static __device__ __forceinline__ void copy_deep(double* to, const double* from, int ld, int left, int k) {
+        const int thread = threadIdx.x, row = thread / kDeepChunks, at = 2 * (thread % kDeepChunks);
+        const int bytes = min(max(8 * (k - at), 0), 16);
+        to += row * kDeepPitch + at;
+#pragma unroll
+        for (int pass = 0; pass < S::side / kDeepRows; ++pass) {
+            if (pass * kDeepRows >= left) break;
+            const int here = row + pass * kDeepRows < left ? bytes : 0;
+            copy_chunk<Wide>(to + pass * kDeepRows * kDeepPitch, from, here);
+            from += static_cast<long long>(kDeepRows) * ld;
+        }
+    }
+    /// A panel whose stored rows run along the tile; rows past the end of the sum are zeros.
+    template <bool Wide>
+    static __device__ __forceinline__ void copy_wide(double* to, const double* from, int ld, int left, int k) {
+        const int thread = threadIdx.x, row = thread / kWideChunks, at = 2 * (thread % kWideChunks);
+        const int bytes = min(max(8 * (left - at), 0), 16);
+        to += row * S::wide_pitch + at;
+#pragma unroll
+        for (int pass = 0; pass < kDepth / kWideRows; ++pass) {
+            if (pass * kWideRows >= (k + 3) / 4 * 4) break;
+            const int here = row + pass * kWideRows < k ? bytes : 0;
+            copy_chunk<Wide>(to + pass * kWideRows * S::wide_pitch, from, here);
+            from += static_cast<long long>(kWideRows) * ld;
+        }
+    }
+    template <bool Wide>
+    static __device__ __forceinline__ void copy_chunk(double* to, const double* from, int bytes) {
+        if constexpr (Wide) {
+            copy_async<16>(to, from, bytes);
+        } else {
+            copy_async<8>(to, from, min(bytes, 8));
+            copy_async<8>(to + 1, from + 1, max(bytes - 8, 0));
+        }
+    }
+
+    /// Starts the copies of the next step and moves on. The caller commits.
+    __device__ __forceinline__ void start_step(Step* step, double* panel_a, double* panel_b) {
+        if (item < 0) {
+            if (threadIdx.x == 0) *step = Step{nullptr, 0, 0, 0, 0, kStepStop, {}};
+            return;
+        }
+        const int k = min(k_left, kDepth);
+        if (k > 0) {
+            if (flags & kTransposeA) {
+                if (wide_a)
+                    copy_wide<true>(panel_a, a, lda, rows, k);
+                else
+                    copy_wide<false>(panel_a, a, lda, rows, k);
+                a += static_cast<long long>(kDepth) * lda;
+            } else {
+                if (wide_a)
+                    copy_deep<true>(panel_a, a, lda, rows, k);
+                else
+                    copy_deep<false>(panel_a, a, lda, rows, k);
+                a += kDepth;
+            }
+            if (flags & kTransposeB) {
+                if (wide_b)
+                    copy_deep<true>(panel_b, b, ldb, columns, k);
+                else
+                    copy_deep<false>(panel_b, b, ldb, columns, k);
+                b += kDepth;
+            } else {
+                if (wide_b)
+                    copy_wide<true>(panel_b, b, ldb, columns, k);
+                else
+                    copy_wide<false>(panel_b, b, ldb, columns, k);
+                b += static_cast<long long>(kDepth) * ldb;
+            }
+        }
+        step_flags |= flags & (kTransposeA | kTransposeB);
+        k_left -= k;
+        ended = k_left == 0 && product == end;
+        if (threadIdx.x == 0) {
+            *step = Step{c,
+                         ldc,
+                         static_cast<short>(rows),
+                         static_cast<short>(columns),
+                         static_cast<short>((k + 3) / 4),
+                         static_cast<unsigned short>(step_flags | (ended ? kStepLast : 0)),
+                         {}};
+            // As late as the pipeline allows: who asks early holds work back from others at the end.
+            if (ended) next_item[turn] = static_cast<int>(gridDim.x + atomicAdd(counter, 1U));
+        }
+        step_flags = 0;
+        if (k_left == 0) begin_product();
+    }
+    /// After a barrier behind start_step.
+    __device__ __forceinline__ void settle() {
+        if (item < 0 || !ended) return;
+        ended = false;
+        item = next_item[turn];
+        turn ^= 1;
+        begin_item();
+    }
+};
+
+template <class S>
+struct Accumulator {
+    double c[S::fragments_m][S::fragments_n][4];
+
+    /// This lane's first element of C and what is left of the item from there on.
+    struct Place {
+        double* c;
+        long long ldc;
+        int rows, columns;
+        bool pairs;  // two neighbours at once
+    };
+    static __device__ __forceinline__ Place place(const Step& step) {
+        const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+        const int row = 16 * (warp / S::warps_n) + lane / 4, column = 8 * (warp % S::warps_n) + 2 * (lane % 4);
+        return {step.c + static_cast<long long>(row) * step.ldc + column, step.ldc, step.rows - row,
+                step.columns - column, reinterpret_cast<unsigned long long>(step.c) % 16 == 0 && step.ldc % 2 == 0};
+    }
+    __device__ __forceinline__ void clear() {
+#pragma unroll
+        for (int i = 0; i < S::fragments_m; ++i)
+#pragma unroll
+            for (int j = 0; j < S::fragments_n; ++j)
+#pragma unroll
+                for (int e = 0; e < 4; ++e) c[i][j][e] = 0;
+    }
+    __device__ __forceinline__ void load(const Place& at) {
+#pragma unroll
+        for (int i = 0; i < S::fragments_m; ++i)
+#pragma unroll
+            for (int j = 0; j < S::fragments_n; ++j)
+#pragma unroll
+                for (int h = 0; h < 2; ++h) {
+                    const int r = 16 * S::warps_m * i + 8 * h, q = 8 * S::warps_n * j;
+                    double x = 0, y = 0;
+                    if (r < at.rows) {
+                        const double* from = at.c + r * at.ldc + q;
+                        if (q < at.columns) x = from[0];
+                        if (q + 1 < at.columns) y = from[1];
+                    }
+                    c[i][j][2 * h] = x;
+                    c[i][j][2 * h + 1] = y;
+                }
+    }
+    __device__ __forceinline__ void store(const Place& at) const {
+#pragma unroll
+        for (int i = 0; i < S::fragments_m; ++i)
+#pragma unroll
+            for (int h = 0; h < 2; ++h) {
+                const int r = 16 * S::warps_m * i + 8 * h;
+                if (r >= at.rows) continue;
+                double* to = at.c + r * at.ldc;
+#pragma unroll
+                for (int j = 0; j < S::fragments_n; ++j) {
+                    const int q = 8 * S::warps_n * j;
+                    if (at.pairs && q + 1 < at.columns) {
+                        *reinterpret_cast<double2*>(to + q) = make_double2(c[i][j][2 * h], c[i][j][2 * h + 1]);
+                    } else {
+                        if (q < at.columns) to[q] = c[i][j][2 * h];
+                        if (q + 1 < at.columns) to[q + 1] = c[i][j][2 * h + 1];
+                    }
+                }
+            }
+    }
+    /// Adds `depth` fours of the panels.
+    template <bool TransposeA, bool TransposeB>
+    __device__ __forceinline__ void add(const double* panel_a, const double* panel_b, int depth, int m, int n) {
+        const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+        constexpr int row_a = TransposeA ? 1 : kDeepPitch, k_a = TransposeA ? S::wide_pitch : 1;
+        constexpr int column_b = TransposeB ? kDeepPitch : 1, k_b = TransposeB ? 1 : S::wide_pitch;
+        panel_a += (16 * (warp / S::warps_n) + lane / 4) * row_a + lane % 4 * k_a;
+        panel_b += (8 * (warp % S::warps_n) + lane / 4) * column_b + lane % 4 * k_b;
+        const auto four = [&](const double* pa, const double* pb) {
+            double b[S::fragments_n];
+#pragma unroll
+            for (int j = 0; j < S::fragments_n; ++j) b[j] = pb[8 * S::warps_n * j * column_b];
+#pragma unroll
+            for (int i = 0; i < S::fragments_m; ++i) {
+                const double* p = pa + 16 * S::warps_m * i * row_a;
+                const double a0 = p[0], a8 = p[8 * row_a];
+#pragma unroll
+                for (int j = 0; j < S::fragments_n; ++j) multiply(c[i][j], a0, a8, b[j], i < m && j < n);
+            }
+        };
+        if (depth == kDepth / 4) {
+#pragma unroll
+            for (int k = 0; k < kDepth / 4; ++k) four(panel_a + 4 * k * k_a, panel_b + 4 * k * k_b);
+        } else {
+#pragma unroll 1
+            for (int k = 0; k < depth; ++k) four(panel_a + 4 * k * k_a, panel_b + 4 * k * k_b);
+        }
+    }
+};
+
+template <class S>
+__device__ __forceinline__ void team_sync() {
+    if constexpr (S::threads == 32)
+        __syncwarp();
+    else
+        __syncthreads();
+}
+
+template <class S>
+__global__ void __launch_bounds__(S::threads, S::blocks_per_sm)
+    grouped_kernel(const GroupedTile* tiles, const GroupedProduct* products, const GroupedItem* items, int item_count,
+                   unsigned* counter) {
+    extern __shared__ __align__(16) double shared[];
+    auto* steps = reinterpret_cast<Step*>(shared + 2 * S::panel * S::stages);
+    Loader<S> loader;
+    loader.tiles = tiles, loader.products = products, loader.items = items;
+    loader.item_count = item_count, loader.counter = counter;
+    loader.next_item = reinterpret_cast<int*>(steps + S::stages);
+    loader.item = static_cast<int>(blockIdx.x), loader.turn = 0, loader.ended = false;
+    loader.begin_item();
+    const auto start = [&](int stage) {
+        double* panels = shared + 2 * S::panel * stage;
+        loader.start_step(steps + stage, panels, panels + S::panel);
+        copy_commit();
+    };
+#pragma unroll 1
+    for (int stage = 0; stage + 1 < S::stages; ++stage) {
+        start(stage);
+        team_sync<S>();
+        loader.settle();
+    }
+
+    const int warp = threadIdx.x / 32;
+    Accumulator<S> sum;
+    int m = 0, n = 0;
+#pragma unroll 1
+    for (int stage = 0;;) {
+        copy_wait<S::stages - 2>();
+        team_sync<S>();
+        loader.settle();
+        start(stage == 0 ? S::stages - 1 : stage - 1);
+        const Step step = steps[stage];
+        if (step.flags & kStepStop) break;
+        if (step.flags & kStepFirst) {
+            m = ((step.rows + 15) / 16 - warp / S::warps_n + S::warps_m - 1) / S::warps_m;
+            n = ((step.columns + 7) / 8 - warp % S::warps_n + S::warps_n - 1) / S::warps_n;
+            if (step.flags & kStepResume)
+                sum.load(Accumulator<S>::place(step));
+            else
+                sum.clear();
+        }
+        const double* a = shared + 2 * S::panel * stage;
+        const double* b = a + S::panel;
+        switch (step.flags & 3) {
+            case 0:
+                sum.template add<false, false>(a, b, step.depth, m, n);
+                break;
+            case 1:
+                sum.template add<true, false>(a, b, step.depth, m, n);
+                break;
+            case 2:
+                sum.template add<false, true>(a, b, step.depth, m, n);
+                break;
+            default:
+                sum.template add<true, true>(a, b, step.depth, m, n);
+                break;
+        }
+        if (step.flags & kStepLast) sum.store(Accumulator<S>::place(step));
+        stage = stage + 1 == S::stages ? 0 : stage + 1;
+    }
+    copy_wait<0>();
+}
+
+}  // namespace tessera::kernels::cuda::device

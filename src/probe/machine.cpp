@@ -1,0 +1,52 @@
+#include "probe/machine.hpp"
+
+#include <algorithm>
+#include <span>
+
+#include "base/clock.hpp"
+#include "base/hash_fill.hpp"
+#include "base/parallel.hpp"
+#include "probe/rates.hpp"
+#include "storage/buffer.hpp"
+
+namespace tessera {
+
+namespace {
+
+/// Bytes per second of the generator that the named problems use, on all threads.
+double measure_make_rate(int threads) {
+    constexpr std::int64_t count = 1 << 20;
+    double best = 1e30;
+    Buffer buffer(count * static_cast<std::int64_t>(sizeof(double)) * threads);
+    auto* data = reinterpret_cast<double*>(buffer.data());
+    for (int trial = 0; trial < 5; ++trial) {
+        const double start = now_seconds();
+        parallel_region(threads, [&](int t, int) {
+            hash_fill<double>(static_cast<std::uint64_t>(t), 1.0, std::span(data + t * count, count));
+        });
+        best = std::min(best, now_seconds() - start);
+    }
+    return static_cast<double>(count * static_cast<std::int64_t>(sizeof(double)) * threads) / best;
+}
+
+}  // namespace
+
+MachineModel probe_machine(int threads, int ranks) {
+    // Tiles of 23 and of 256 against OpenBLAS on AVX-512 (README): both say that half of the rate is reached near 45.
+    constexpr double kHalfSize = 45;
+    const int cores = resolve_threads(threads);
+    const double share = 1.0 / std::max(1, ranks);
+    MachineModel m;
+    m.name = "this";
+    m.ranks = m.ranks_per_node = std::max(1, ranks);
+    m.threads_per_rank = std::max(1, cores / m.ranks);
+    m.gemm = {measure_gemm_gflops(cores, 0.3) * 1e9 * share, kHalfSize};
+    m.host_memory = static_cast<std::int64_t>(static_cast<double>(memory_bytes()) * share);
+    m.make_bytes_per_second = measure_make_rate(cores) * share;
+    m.copy_bytes_per_second = measure_copy_gbs(cores) * 1e9 * share;
+    // A message between ranks is a copy through memory: read once, written once.
+    m.network = m.node_link = {measure_copy_gbs(1) * 1e9 / 2, 1e-6};
+    return m;
+}
+
+}  // namespace tessera

@@ -1,0 +1,495 @@
+#include "tessera/simulate/simulate.hpp"
+
+#include <algorithm>
+#include <map>
+#include <queue>
+#include <tuple>
+
+#include "base/check.hpp"
+#include "simulate/network.hpp"
+#include "simulate/shared_links.hpp"
+#include "simulate/step_costs.hpp"
+
+namespace tessera {
+
+namespace {
+
+enum Stream { kCompute, kLoad, kStore, kCopy, kStreams };  // of a device; each takes its steps in plan order
+
+bool on_threads(const PlanStep& s) {
+    switch (s.kind) {
+        case StepKind::compute:
+        case StepKind::make:
+            return s.device < 0;
+        case StepKind::merge:
+        case StepKind::finish:
+            return true;
+        default:
+            return false;
+    }
+}
+
+bool is_send(StepKind k) { return k == StepKind::send || k == StepKind::send_sums; }
+bool is_receive(StepKind k) { return k == StepKind::receive || k == StepKind::receive_sums; }
+
+class Simulator {
+  public:
+    Simulator(const Plan& plan, const MachineModel& machine, const SimulateOptions& options);
+    Simulation run();
+
+  private:
+    enum class What : std::uint8_t { part_over, step_over, flow_starts, flows_change, link_idle, receiving, received };
+    struct Event {
+        double time;
+        std::int64_t order;  // of two events at one time the one posted first
+        What what;
+        std::int32_t id;     // step, rank or link
+        std::int32_t extra;  // thread; version of a rank's flows
+        bool operator<(const Event& o) const { return std::tie(time, order) > std::tie(o.time, o.order); }
+    };
+    struct Waiting {
+        std::int32_t step;
+        std::int64_t next;  // item
+        bool operator<(const Waiting& o) const { return step > o.step; }
+    };
+    /// A rank's threads, its shared links, and what is going on there now.
+    struct RankState {
+        std::vector<std::int32_t> idle_threads;  // the lowest number last
+        std::vector<Waiting> queue;              // a heap: first steps first
+        double thread_seconds = 0;
+        int transfers = 0, works = 0;
+        double since = 0, transfer_seconds = 0, hidden_seconds = 0;
+        SharedLinks links;
+        std::int32_t flow_version = 0;
+    };
+
+    void index_steps();
+    void match_messages();
+    void post(double time, What what, std::int32_t id, std::int32_t extra = 0) {
+        events_.push({time, posted_++, what, id, extra});
+    }
+    void ready(std::int32_t step);
+    void complete(std::int32_t step) { over_.push_back(step); }
+    void settle();
+    void dispatch_threads(int rank);
+    void start_stream(std::size_t stream);
+    void begin_flow(std::int32_t step);
+    void flows_changed(int rank);
+    void start_messages();
+    void account(int rank, int transfers, int works);
+    double part_seconds(const PlanStep& step, std::int64_t begin, std::int64_t end) const;
+    void handle(const Event& e);
+    std::size_t stream_of(const PlanStep& s) const;
+    void span(TraceLane lane, std::int32_t step, double start, double end, double amount);
+    Simulation result();
+
+    const Plan& plan_;
+    const MachineModel& machine_;
+    StepCosts costs_;
+    Network network_;
+    bool trace_;
+    int threads_;
+    GemmModel thread_gemm_;
+    double now_ = 0;
+    std::int64_t posted_ = 0, left_ = 0;
+    std::priority_queue<Event> events_;
+    std::vector<std::int32_t> waiting_;  // per step: steps it still waits for; once ready, parts under way
+    std::vector<std::uint8_t> ready_;
+    std::vector<std::int64_t> first_next_;  // per step + 1, into next_
+    std::vector<std::int32_t> next_;
+    std::vector<std::int32_t> partner_;  // per step: the send of a receive and the other way round
+    std::vector<std::int64_t> first_of_stream_, at_of_stream_;
+    std::vector<std::int32_t> stream_steps_;
+    std::vector<std::uint8_t> stream_busy_;
+    std::vector<double> stream_seconds_, started_;  // started_: per stream, its present step
+    std::vector<RankState> ranks_;
+    std::vector<double> rank_end_;
+    std::vector<std::int32_t> over_, have_work_;
+    std::map<std::tuple<std::int32_t, LaneKind, std::int32_t>, std::int32_t> lane_ids_;
+    Trace out_;
+};
+
+Simulator::Simulator(const Plan& plan, const MachineModel& machine, const SimulateOptions& options)
+    : plan_(plan),
+      machine_(machine),
+      costs_(plan),
+      network_(machine, plan.ranks),
+      trace_(options.trace),
+      threads_(std::max(1, plan.threads)),
+      thread_gemm_(machine.gemm),
+      left_(static_cast<std::int64_t>(plan.steps.size())) {
+    thread_gemm_.flops_per_second /= threads_;
+    const double host = machine.host_link_bytes_per_second, far = machine.far_link_bytes_per_second;
+    RankState state{{}, {}, 0, 0, 0, 0, 0, 0, SharedLinks({host, host, far, far}), 0};
+    for (int t = threads_; t-- > 0;) state.idle_threads.push_back(t);
+    ranks_.assign(static_cast<std::size_t>(plan.ranks), state);
+    rank_end_.resize(ranks_.size());
+    index_steps();
+    match_messages();
+}
+
+std::size_t Simulator::stream_of(const PlanStep& s) const {
+    const auto stream = s.kind == StepKind::load    ? kLoad
+                        : s.kind == StepKind::store ? kStore
+                        : s.kind == StepKind::copy  ? kCopy
+                                                    : kCompute;
+    return (static_cast<std::size_t>(s.rank) * static_cast<std::size_t>(plan_.devices_per_rank) +
+            static_cast<std::size_t>(s.device)) *
+               kStreams +
+           static_cast<std::size_t>(stream);
+}
+
+bool on_stream(const PlanStep& s) {
+    return s.device >= 0 && (s.kind == StepKind::compute || s.kind == StepKind::make || s.kind == StepKind::load ||
+                             s.kind == StepKind::store || s.kind == StepKind::copy);
+}
+
+void Simulator::index_steps() {
+    const auto n = plan_.steps.size();
+    waiting_.resize(n);
+    ready_.resize(n);
+    first_next_.assign(n + 1, 0);
+    const auto streams =
+        static_cast<std::size_t>(plan_.ranks) * static_cast<std::size_t>(plan_.devices_per_rank) * kStreams;
+    first_of_stream_.assign(streams + 1, 0);
+    for (std::size_t i = 0; i < n; ++i) {
+        const auto& s = plan_.steps[i];
+        waiting_[i] = s.dependencies;
+        for (auto d = s.first_dependency; d < s.first_dependency + s.dependencies; ++d)
+            ++first_next_[plan_.dependencies[d] + 1];
+        if (on_stream(s)) ++first_of_stream_[stream_of(s) + 1];
+    }
+    for (std::size_t i = 0; i < n; ++i) first_next_[i + 1] += first_next_[i];
+    for (std::size_t i = 0; i < streams; ++i) first_of_stream_[i + 1] += first_of_stream_[i];
+    next_.resize(static_cast<std::size_t>(first_next_[n]));
+    stream_steps_.resize(static_cast<std::size_t>(first_of_stream_[streams]));
+    auto next = first_next_;
+    at_of_stream_ = first_of_stream_;
+    for (std::size_t i = 0; i < n; ++i) {
+        const auto& s = plan_.steps[i];
+        for (auto d = s.first_dependency; d < s.first_dependency + s.dependencies; ++d)
+            next_[next[plan_.dependencies[d]]++] = static_cast<std::int32_t>(i);
+        if (on_stream(s)) stream_steps_[at_of_stream_[stream_of(s)]++] = static_cast<std::int32_t>(i);
+    }
+    at_of_stream_.assign(first_of_stream_.begin(), first_of_stream_.end() - 1);
+    stream_busy_.resize(streams);
+    stream_seconds_.resize(streams);
+    started_.resize(streams);
+}
+
+void Simulator::match_messages() {
+    std::vector<std::int32_t> sends, receives;
+    for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
+        if (is_send(plan_.steps[i].kind)) sends.push_back(static_cast<std::int32_t>(i));
+        if (is_receive(plan_.steps[i].kind)) receives.push_back(static_cast<std::int32_t>(i));
+    }
+    if (sends.empty() && receives.empty()) return;
+    // Sums and tiles are numbered apart, so a key says which; an empty message is told by its ranks.
+    const auto key = [&](std::int32_t step) {
+        const auto& s = plan_.steps[step];
+        const bool sums = s.kind == StepKind::send_sums || s.kind == StepKind::receive_sums, send = is_send(s.kind);
+        return std::tuple(sums, s.begin, s.end, send ? s.rank : s.peer, send ? s.peer : s.rank);
+    };
+    const auto less = [&](std::int32_t x, std::int32_t y) { return key(x) < key(y); };
+    std::stable_sort(sends.begin(), sends.end(), less);
+    std::stable_sort(receives.begin(), receives.end(), less);
+    ensure(sends.size() == receives.size(), "{} sends and {} receives", sends.size(), receives.size());
+    partner_.resize(plan_.steps.size());
+    for (std::size_t i = 0; i < sends.size(); ++i) {
+        ensure(key(sends[i]) == key(receives[i]), "send {} has no receive", sends[i]);
+        partner_[sends[i]] = receives[i];
+        partner_[receives[i]] = sends[i];
+    }
+}
+
+void Simulator::span(TraceLane lane, std::int32_t step, double start, double end, double amount) {
+    if (!trace_) return;
+    const auto [it, fresh] =
+        lane_ids_.try_emplace({lane.rank, lane.kind, lane.index}, static_cast<std::int32_t>(out_.lanes.size()));
+    if (fresh) out_.lanes.push_back(lane);
+    out_.spans.push_back({it->second, step, plan_.steps[step].kind, start, end, amount});
+}
+
+/// Time with transfers under way on a rank, and how much of it the rank also worked.
+void Simulator::account(int rank, int transfers, int works) {
+    auto& r = ranks_[rank];
+    if (r.transfers > 0) {
+        r.transfer_seconds += now_ - r.since;
+        if (r.works > 0) r.hidden_seconds += now_ - r.since;
+    }
+    r.since = now_;
+    r.transfers += transfers;
+    r.works += works;
+}
+
+void Simulator::ready(std::int32_t step) {
+    const auto& s = plan_.steps[step];
+    ready_[step] = 1;
+    if (s.kind == StepKind::join || s.kind == StepKind::evict || s.begin == s.end) {
+        if (!on_stream(s) && !is_send(s.kind) && !is_receive(s.kind)) return complete(step);
+    }
+    if (on_threads(s)) {
+        auto& r = ranks_[s.rank];
+        r.queue.push_back({step, s.begin});
+        std::push_heap(r.queue.begin(), r.queue.end());
+        waiting_[step] = 1;  // held until its last item is taken
+        have_work_.push_back(s.rank);
+    } else if (on_stream(s)) {
+        start_stream(stream_of(s));
+    } else {
+        ensure(is_send(s.kind) || is_receive(s.kind), "step {}: {} on rank {} without a device", step, name(s.kind),
+               s.rank);
+        if (!ready_[partner_[step]]) return;
+        const bool send = is_send(s.kind);
+        const auto from = send ? step : partner_[step], to = send ? partner_[step] : step;
+        network_.post(from, to, plan_.steps[from].rank, plan_.steps[to].rank, costs_.bytes(s), s.end - s.begin);
+    }
+}
+
+/// Seconds of one thread for some items of a step.
+double Simulator::part_seconds(const PlanStep& s, std::int64_t begin, std::int64_t end) const {
+    if (s.kind == StepKind::compute) return costs_.compute(s, thread_gemm_).seconds;
+    double bytes = 0;
+    for (auto i = begin; i < end; ++i) bytes += costs_.item_bytes(s, i);
+    // A merge reads two tiles and writes one; a finish reads and writes.
+    const bool make = s.kind == StepKind::make;
+    const double rate = make ? machine_.make_bytes_per_second : machine_.copy_bytes_per_second;
+    const double passes = make ? 1 : s.kind == StepKind::merge ? 3 : 2;
+    return rate > 0 ? passes * bytes * threads_ / rate : 0;
+}
+
+/// Idle threads take items of the first step that is ready; a compute step is one item.
+void Simulator::dispatch_threads(int rank) {
+    auto& r = ranks_[rank];
+    while (!r.idle_threads.empty() && !r.queue.empty()) {
+        auto& w = r.queue.front();
+        const auto step = w.step;
+        const auto& s = plan_.steps[step];
+        const auto items = s.end - s.begin;
+        const auto share = s.kind == StepKind::compute ? items : std::max<std::int64_t>(1, items / (4 * threads_));
+        const auto begin = w.next, end = std::min(s.end, begin + share);
+        w.next = end;
+        ++waiting_[step];
+        if (end == s.end) {
+            --waiting_[step];
+            std::pop_heap(r.queue.begin(), r.queue.end());
+            r.queue.pop_back();
+        }
+        const int thread = r.idle_threads.back();
+        r.idle_threads.pop_back();
+        const double seconds = part_seconds(s, begin, end);
+        r.thread_seconds += seconds;
+        account(rank, 0, 1);
+        if (trace_) {
+            double amount = 0;
+            if (s.kind == StepKind::compute)
+                amount = costs_.compute(s, thread_gemm_).flops;
+            else
+                for (auto i = begin; i < end; ++i) amount += costs_.item_bytes(s, i);
+            span({rank, LaneKind::core, thread}, step, now_, now_ + seconds, amount);
+        }
+        post(now_ + seconds, What::part_over, step, thread);
+    }
+}
+
+void Simulator::start_stream(std::size_t stream) {
+    if (stream_busy_[stream] || at_of_stream_[stream] == first_of_stream_[stream + 1]) return;
+    const auto step = stream_steps_[at_of_stream_[stream]];
+    if (!ready_[step]) return;
+    const auto& s = plan_.steps[step];
+    ++at_of_stream_[stream];
+    stream_busy_[stream] = 1;
+    started_[stream] = now_;
+    const bool transfer = stream % kStreams != kCompute;
+    account(s.rank, transfer, !transfer);
+    if (s.kind == StepKind::compute) {
+        post(now_ + machine_.device.launch_seconds + costs_.compute(s, machine_.device.gemm).seconds, What::step_over,
+             step);
+    } else if (s.kind == StepKind::make) {
+        const double rate = machine_.device.make_bytes_per_second;
+        post(now_ + machine_.device.launch_seconds + (rate > 0 ? costs_.bytes(s) / rate : 0), What::step_over, step);
+    } else {
+        const auto& link = s.kind == StepKind::load    ? machine_.host_to_device
+                           : s.kind == StepKind::store ? machine_.device_to_host
+                                                       : machine_.device_to_device;
+        post(now_ + link.latency, What::flow_starts, step);
+    }
+}
+
+void Simulator::begin_flow(std::int32_t step) {
+    const auto& s = plan_.steps[step];
+    const auto is_far = [&](int device) { return machine_.near_devices > 0 && device >= machine_.near_devices; };
+    std::uint8_t links = 0;
+    double rate = 0;
+    if (s.kind == StepKind::load) {
+        rate = machine_.host_to_device.bytes_per_second;
+        links = SharedLinks::host_in;
+        if (is_far(s.device)) links |= SharedLinks::far_in;
+    } else if (s.kind == StepKind::store) {
+        rate = machine_.device_to_host.bytes_per_second;
+        links = SharedLinks::host_out;
+        if (is_far(s.device)) links |= SharedLinks::far_out;
+    } else {
+        rate = machine_.device_to_device.bytes_per_second;
+        if (is_far(s.device) != is_far(s.peer)) links = is_far(s.device) ? SharedLinks::far_in : SharedLinks::far_out;
+    }
+    const double bytes = costs_.bytes(s);
+    auto& shared = ranks_[s.rank].links;
+    shared.count(bytes, links);
+    if (bytes > 0 && shared.limits(links)) {
+        shared.add(now_, step, bytes, rate, links);
+        flows_changed(s.rank);
+    } else {
+        post(now_ + (rate > 0 ? bytes / rate : 0), What::step_over, step);
+    }
+}
+
+void Simulator::flows_changed(int rank) {
+    auto& r = ranks_[rank];
+    ++r.flow_version;
+    if (r.links.next_end() < 1e299) post(r.links.next_end(), What::flows_change, rank, r.flow_version);
+}
+
+void Simulator::start_messages() {
+    for (Network::Transfer t; network_.start_one(now_, t);) {
+        const auto from = plan_.steps[t.send].rank, to = plan_.steps[t.receive].rank;
+        account(from, 1, 0);
+        post(t.out_end, What::link_idle, t.link, t.send);
+        post(t.in_start, What::receiving, t.receive);
+        post(t.in_end, What::received, t.receive);
+        if (!trace_) continue;
+        const double bytes = costs_.bytes(plan_.steps[t.send]);
+        const int lane = network_.within_node(t.link) ? 1 : 0;
+        span({from, LaneKind::send, lane}, t.send, t.out_start, t.out_end, bytes);
+        span({to, LaneKind::receive, lane}, t.receive, t.in_start, t.in_free, bytes);
+    }
+}
+
+void Simulator::handle(const Event& e) {
+    switch (e.what) {
+        case What::part_over: {
+            const auto rank = plan_.steps[e.id].rank;
+            account(rank, 0, -1);
+            ranks_[rank].idle_threads.push_back(e.extra);
+            have_work_.push_back(rank);
+            if (--waiting_[e.id] == 0) complete(e.id);
+            break;
+        }
+        case What::step_over: {
+            const auto& s = plan_.steps[e.id];
+            const auto stream = stream_of(s);
+            const bool transfer = stream % kStreams != kCompute;
+            account(s.rank, transfer ? -1 : 0, transfer ? 0 : -1);
+            stream_seconds_[stream] += now_ - started_[stream];
+            if (trace_) {
+                constexpr LaneKind kinds[] = {LaneKind::compute, LaneKind::load, LaneKind::store, LaneKind::copy};
+                const double amount =
+                    s.kind == StepKind::compute ? costs_.compute(s, machine_.device.gemm).flops : costs_.bytes(s);
+                span({s.rank, kinds[stream % kStreams], s.device}, e.id, started_[stream], now_, amount);
+            }
+            stream_busy_[stream] = 0;
+            complete(e.id);
+            settle();
+            start_stream(stream);
+            break;
+        }
+        case What::flow_starts:
+            begin_flow(e.id);
+            break;
+        case What::flows_change: {
+            auto& r = ranks_[e.id];
+            if (e.extra != r.flow_version) break;
+            for (auto step : r.links.take_finished(now_)) post(now_, What::step_over, step);
+            flows_changed(e.id);
+            break;
+        }
+        case What::link_idle:
+            account(plan_.steps[e.extra].rank, -1, 0);
+            network_.link_is_idle(e.id);
+            complete(e.extra);
+            break;
+        case What::receiving:
+            account(plan_.steps[e.id].rank, 1, 0);
+            break;
+        case What::received:
+            account(plan_.steps[e.id].rank, -1, 0);
+            complete(e.id);
+            break;
+    }
+    settle();
+    start_messages();
+}
+
+/// Steps that are over release those that waited for them, which may be over at once themselves.
+void Simulator::settle() {
+    while (!over_.empty()) {
+        const auto step = over_.back();
+        over_.pop_back();
+        --left_;
+        rank_end_[plan_.steps[step].rank] = now_;
+        for (auto i = first_next_[step]; i < first_next_[step + 1]; ++i)
+            if (--waiting_[next_[i]] == 0) ready(next_[i]);
+    }
+    // Only now, so that of all steps that became ready together the first ones get the threads.
+    for (auto rank : have_work_) dispatch_threads(rank);
+    have_work_.clear();
+}
+
+Simulation Simulator::run() {
+    std::vector<std::int32_t> first;
+    for (std::size_t i = 0; i < plan_.steps.size(); ++i)
+        if (plan_.steps[i].dependencies == 0) first.push_back(static_cast<std::int32_t>(i));
+    for (auto step : first) ready(step);
+    settle();
+    start_messages();
+    while (!events_.empty()) {
+        const auto e = events_.top();
+        events_.pop();
+        now_ = e.time;
+        handle(e);
+    }
+    ensure(left_ == 0, "{} of {} steps wait for ever", left_, plan_.steps.size());
+    return result();
+}
+
+Simulation Simulator::result() {
+    Simulation out;
+    for (double t : rank_end_) out.seconds = std::max(out.seconds, t);
+    out.rank_seconds = rank_end_;
+    const auto devices = static_cast<std::size_t>(plan_.ranks) * static_cast<std::size_t>(plan_.devices_per_rank);
+    out.device_seconds.resize(devices);
+    double compute = 0, transfer = 0, hidden = 0, threads = 0, link = 0;
+    for (std::size_t d = 0; d < devices; ++d) compute += out.device_seconds[d] = stream_seconds_[d * kStreams];
+    const double own = plan_.devices_per_rank * machine_.host_to_device.bytes_per_second;
+    const double shared = machine_.host_link_bytes_per_second;
+    const double capacity = shared > 0 && (own <= 0 || shared < own) ? shared : own;
+    for (const auto& r : ranks_) {
+        transfer += r.transfer_seconds;
+        hidden += r.hidden_seconds;
+        threads += r.thread_seconds;
+        if (capacity > 0) link += std::max(r.links.moved()[0], r.links.moved()[1]) / capacity;
+    }
+    out.overlap = transfer > 0 ? hidden / transfer : 1;
+    out.trace = std::move(out_);
+    out.trace.ranks_per_node = std::max(1, machine_.ranks_per_node);
+    if (out.seconds <= 0) return out;
+    out.tflops = plan_.counts.flops / out.seconds * 1e-12;
+    const double ranks = static_cast<double>(plan_.ranks);
+    if (devices > 0) {
+        out.tflops_per_device = out.tflops / static_cast<double>(devices);
+        out.busy.device = compute / (out.seconds * static_cast<double>(devices));
+    }
+    out.busy.cores = threads / (out.seconds * ranks * threads_);
+    out.busy.host_link = link / (out.seconds * ranks);
+    for (int n = 0; n < network_.nodes(); ++n)
+        out.busy.network += network_.busy_seconds(n) / (out.seconds * network_.nodes());
+    return out;
+}
+
+}  // namespace
+
+Simulation simulate(const Plan& plan, const MachineModel& machine, const SimulateOptions& options) {
+    return Simulator(plan, machine, options).run();
+}
+
+}  // namespace tessera

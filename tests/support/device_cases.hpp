@@ -1,0 +1,282 @@
+#pragma once
+// Contractions through the device interpreter, on whatever plays the device: one set of cases for host threads and
+// CUDA.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+
+#include "base/hash.hpp"
+#include "execute/device/execute_devices.hpp"
+#include "inspect/build_plan.hpp"
+#include "machine/device_layout.hpp"
+#include "support/dense_einsum.hpp"
+#include "tensor/tensor_impl.hpp"
+#include "tessera/base/error.hpp"
+
+namespace tessera::testing {
+
+/// Opens as many devices as there are arenas.
+using OpenDevices = std::function<std::vector<std::unique_ptr<Device>>(std::span<const std::int64_t> arenas,
+                                                                       std::int64_t budget, ScalarKind kind)>;
+
+using Random = std::mt19937_64;
+inline std::int64_t pick(Random& r, std::int64_t lo, std::int64_t hi) {
+    return std::uniform_int_distribution<std::int64_t>(lo, hi)(r);
+}
+
+/// One contraction of two operands: tensors, and how it is to be run.
+template <Scalar T>
+struct DeviceCase {
+    std::string spec;
+    Tensor<T> a, b, old;
+    bool adds = false;
+    T alpha = T(1), beta = T(0);
+    bool conjugate_a = false, conjugate_b = false;
+    HashRule hash_b = {};  // b holds what it makes
+    SourceKind source_b = SourceKind::stored;
+    std::string algorithm = "auto", blocks = "auto";
+    int devices = 1;
+    std::int64_t budget = std::int64_t{64} << 20;
+    bool consume = false, pinned = false;
+    DeviceOptions options = {};
+    TileGenerator<T> make_b = {};  // instead of b's tiles
+};
+
+template <Scalar T>
+struct DeviceResult {
+    Tensor<T> c;
+    Plan plan;
+    DeviceExecuteCounts counts;
+};
+
+template <Scalar T>
+Plan plan_case(const DeviceCase<T>& c) {
+    const ContractionSpec spec(c.spec);
+    PlanRequest request;
+    request.spec = &spec;
+    request.a = &c.a.shape();
+    request.b = &c.b.shape();
+    request.source_b = c.source_b;
+    request.scalar = ScalarTraits<T>::kind;
+    request.screening.alpha_magnitude = static_cast<double>(std::abs(c.alpha));
+    if (c.adds) request.accumulate = &c.old.shape();
+    request.device_memory = c.budget;
+    request.algorithm = c.algorithm;
+    request.blocks = c.blocks;
+    MachineModel machine;
+    machine.devices_per_rank = c.devices;
+    machine.threads_per_rank = 2;
+    machine.device.memory = c.budget;
+    return build_plan(request, machine);
+}
+
+template <Scalar T>
+DeviceResult<T> run_case(const DeviceCase<T>& c, const OpenDevices& open) {
+    DeviceResult<T> out;
+    out.plan = plan_case(c);
+    const Plan& plan = out.plan;
+    validate(plan, {0, c.budget - device_reserve_bytes(c.budget)});
+
+    auto impl = std::make_unique<typename Tensor<T>::Impl>(plan.c);
+    std::vector<double> norms(static_cast<std::size_t>(plan.c.tile_count()), -1);
+    std::vector<std::atomic<int>> arrivals(norms.size());
+    TileSource<T> a{[&](std::int64_t s) { return c.a.impl().tile(s); }, {}};
+    TileSource<T> b;
+    a.pinned = b.pinned = c.pinned;
+    if (c.source_b == SourceKind::stored)
+        b.stored = [&](std::int64_t s) { return c.b.impl().tile(s); };
+    else
+        b.make = c.make_b ? c.make_b : [&](const TileInfo& info, std::span<T> tile) {
+            std::ranges::copy(c.b.tile(info.coordinates), tile.begin());
+        };
+    b.hash = c.hash_b;
+    TileSink<T> sink;
+    sink.old_tile = [&](std::int64_t s) -> const T* {
+        const auto at = c.adds ? c.old.shape().find(plan.c.tile(s)) : std::nullopt;
+        return at ? c.old.impl().tile(*at) : nullptr;
+    };
+    const auto arrived = [&](std::int64_t s, double norm) {
+        norms[static_cast<std::size_t>(s)] = norm;
+        ++arrivals[static_cast<std::size_t>(s)];
+    };
+    if (c.consume) {
+        sink.consume = [&](std::int64_t s, std::span<const T> tile, double norm) {
+            std::ranges::copy(tile, impl->tile(s));
+            arrived(s, norm);
+        };
+    } else {
+        sink.tile = [&](std::int64_t s) { return impl->tile(s); };
+        sink.finished = arrived;
+    }
+    ExecuteOptions<T> options;
+    options.alpha = c.alpha;
+    options.beta = c.beta;
+    options.conjugate_a = c.conjugate_a;
+    options.conjugate_b = c.conjugate_b;
+
+    std::vector<std::int64_t> arenas;
+    for (const auto& d : plan.device_counts) arenas.push_back(d.peak_bytes);
+    {
+        const auto devices = open(arenas, c.budget, plan.scalar);
+        out.counts = execute_on<T>(devices, plan, 0, a, b, sink, options, c.options);
+    }
+    for (auto& n : arrivals) EXPECT_EQ(n, 1) << "a result tile is finished once";
+    for (std::size_t d = 0; d < plan.device_counts.size(); ++d) {
+        const auto& planned = plan.device_counts[d];
+        const auto& ran = out.counts.devices[d];
+        EXPECT_EQ(ran.loaded_bytes, planned.loaded_bytes);
+        EXPECT_EQ(ran.stored_bytes, planned.stored_bytes);
+        EXPECT_EQ(ran.copied_bytes, planned.copied_bytes);
+        EXPECT_EQ(ran.made_bytes, planned.made_bytes);
+        EXPECT_EQ(ran.made_tiles, planned.made_tiles);
+        EXPECT_LE(ran.high_water, c.budget);
+    }
+    impl->set_norms(std::move(norms));
+    out.c = Tensor<T>(std::move(impl));
+    return out;
+}
+
+template <Scalar T>
+void expect_right(const DeviceCase<T>& c, const Tensor<T>& got) {
+    const ContractionSpec spec(c.spec);
+    const auto want =
+        dense_einsum({spec.a(), spec.b()}, spec.c(), {widen(c.a), widen(c.b)}, {c.conjugate_a, c.conjugate_b});
+    const auto wide = [](T x) { return Wide(x); };
+    const auto have = widen(got);
+    const auto old = c.adds ? widen(c.old) : Dense{};
+    const double tolerance = std::is_same_v<RealOf<T>, float> ? 1e-5 : 1e-13;
+    ASSERT_EQ(have.values.size(), want.sum.values.size());
+    for (std::size_t i = 0; i < have.values.size(); ++i) {
+        Wide expected = wide(c.alpha) * want.sum.values[i];
+        double scale = std::abs(wide(c.alpha)) * want.magnitude[i];
+        if (c.adds) {
+            expected += wide(c.beta) * old.values[i];
+            scale += std::abs(wide(c.beta) * old.values[i]);
+        }
+        ASSERT_LE(std::abs(have.values[i] - expected), tolerance * scale + 1e-30)
+            << c.spec << " element " << i << " on " << c.devices << " devices of " << c.budget << " bytes";
+    }
+}
+
+inline Tiling random_tiling(Random& r, std::int64_t most_tiles, std::int64_t most) {
+    std::vector<std::int64_t> sizes;
+    for (auto n = pick(r, 1, most_tiles); n > 0; --n) sizes.push_back(pick(r, 1, most));
+    return Tiling::from_sizes(sizes);
+}
+
+inline Shape random_shape(Random& r, const TileGrid& grid, double occupancy) {
+    std::vector<ShapeEntry> entries;
+    for (std::int64_t o = 0; o < grid.tile_total(); ++o)
+        if (std::uniform_real_distribution<>(0, 1)(r) < occupancy)
+            entries.push_back({TileOrdinal{o}, 1.0 + static_cast<double>(o % 3)});
+    return Shape(grid, std::move(entries));
+}
+
+inline HashRule simple_rule(std::uint64_t seed) {
+    return [seed](const TileInfo& info) -> HashTileValues {
+        return {combine(seed, static_cast<std::uint64_t>(info.tile.value)), 0.5};
+    };
+}
+
+/// Tilings by label, operands at random; the budget is the smallest that works, or some multiple of it.
+template <Scalar T>
+DeviceCase<T> random_case(Random& r, const std::string& text, std::int64_t most_tiles, std::int64_t most) {
+    DeviceCase<T> c;
+    c.spec = text;
+    const ContractionSpec spec(text);
+    std::map<char, Tiling> tilings;
+    for (char l : spec.a() + spec.b()) tilings.try_emplace(l, random_tiling(r, most_tiles, most));
+    const auto grid = [&](const std::string& labels) {
+        std::vector<Tiling> t;
+        for (char l : labels) t.push_back(tilings[l]);
+        return TileGrid(t);
+    };
+    c.a = Tensor<T>::random(random_shape(r, grid(spec.a()), 0.7), r());
+    c.hash_b = simple_rule(r());
+    c.b = Tensor<T>::generate(random_shape(r, grid(spec.b()), 0.7), hash_generator<T>(c.hash_b));
+    c.old = Tensor<T>::random(random_shape(r, grid(spec.c()), 0.5), r());
+    return c;
+}
+
+/// The smallest budget the planner accepts.
+template <Scalar T>
+std::int64_t smallest_budget(DeviceCase<T> c) {
+    c.budget = device_reserve_bytes(1) + 1;
+    try {
+        plan_case(c);
+    } catch (const BudgetError& e) {
+        return e.smallest_bytes();
+    }
+    return c.budget;
+}
+
+inline const char* const kSpecs[] = {
+    "mk,kn->mn",     "km,nk->nm", "hmk,hkn->hmn", "khm,nkh->mhn", "pcd,cdab->pab", "abc,bcd->da",
+    "kma,bkn->nabm", "m,n->mn",   "k,k->",        "hk,hk->h",     "ij,j->i",       "dcab,ijcd->ijab",
+};
+
+// The cases --------------------------------------------------------------------------------------------------------
+
+template <Scalar T>
+void random_contractions(const OpenDevices& open, int trials, std::int64_t most_tiles, std::int64_t most) {
+    Random r(20 + sizeof(T));
+    for (int trial = 0; trial < trials; ++trial) {
+        const std::string text = kSpecs[static_cast<std::size_t>(trial) % std::size(kSpecs)];
+        auto c = random_case<T>(r, text, most_tiles, most);
+        c.devices = static_cast<int>(pick(r, 1, 3));
+        c.conjugate_a = pick(r, 0, 2) == 0;
+        c.conjugate_b = pick(r, 0, 2) == 0;
+        if (pick(r, 0, 1) == 0) c.alpha = T(RealOf<T>(-0.75));
+        if (pick(r, 0, 1) == 0) {
+            c.adds = true;
+            c.beta = T(RealOf<T>(0.5));
+        }
+        const auto made = pick(r, 0, 2);
+        if (made == 1) c.source_b = SourceKind::host_made;
+        if (made == 2 && device_can_make(ContractionSpec(text), Operand::b)) c.source_b = SourceKind::device_made;
+        c.consume = pick(r, 0, 1) == 0;
+        c.options.trace = pick(r, 0, 3) == 0;
+        const auto least = smallest_budget(c);
+        c.budget = pick(r, 0, 2) == 0 ? least : least + pick(r, 0, 4) * (least - device_reserve_bytes(least));
+        if (pick(r, 0, 3) == 0) c.budget = std::int64_t{64} << 20;
+        c.options.staging_bytes = pick(r, 0, 1) == 0 ? 1 : c.options.staging_bytes;
+        SCOPED_TRACE(text + " trial " + std::to_string(trial));
+        const auto result = run_case(c, open);
+        expect_right(c, result.c);
+        if (::testing::Test::HasFatalFailure()) return;
+    }
+}
+
+/// The same bits for any budget, number of devices, way of forming blocks and source of B.
+template <Scalar T>
+void same_bits(const OpenDevices& open, std::int64_t most_tiles, std::int64_t most) {
+    Random r(31);
+    auto c = random_case<T>(r, "pcd,cdab->pab", most_tiles, most);
+    std::optional<Tensor<T>> first;
+    const auto least = smallest_budget(c);
+    for (const auto budget : {least, least + least / 2, 3 * least, std::int64_t{64} << 20})
+        for (const int devices : {1, 2, 3})
+            for (const auto source : {SourceKind::stored, SourceKind::host_made, SourceKind::device_made}) {
+                c.budget = budget;
+                c.devices = devices;
+                c.source_b = source;
+                try {
+                    plan_case(c);
+                } catch (const BudgetError&) {
+                    continue;
+                }
+                const auto result = run_case(c, open);
+                if (!first) {
+                    first = result.c;
+                    expect_right(c, *first);
+                }
+                ASSERT_TRUE(result.c == *first) << budget << " bytes, " << devices << " devices";
+            }
+}
+
+}  // namespace tessera::testing

@@ -1,0 +1,159 @@
+// The device interpreter on devices that host threads play: what CUDA devices run is the same code but for the device.
+
+#include <gtest/gtest.h>
+
+#include "execute/device/host_device.hpp"
+#include "execute/device/staging_ring.hpp"
+#include "support/device_cases.hpp"
+
+namespace tessera {
+namespace {
+
+using testing::DeviceCase;
+using testing::OpenDevices;
+using testing::random_case;
+using testing::run_case;
+
+OpenDevices host_devices(int jitter) {
+    return [jitter](std::span<const std::int64_t> arenas, std::int64_t budget, ScalarKind kind) {
+        std::vector<std::unique_ptr<Device>> devices;
+        for (const auto arena : arenas)
+            devices.push_back(make_host_device({arena, device_reserve_bytes(budget), kind, jitter, devices.size()}));
+        return devices;
+    };
+}
+
+template <class T>
+class HostDevices : public ::testing::Test {};
+using AllScalars = ::testing::Types<float, double, std::complex<float>, std::complex<double>>;
+TYPED_TEST_SUITE(HostDevices, AllScalars);
+
+TYPED_TEST(HostDevices, RandomContractionsAreRightAndMoveWhatThePlanSays) {
+    testing::random_contractions<TypeParam>(host_devices(0), 60, 4, 4);
+}
+
+TYPED_TEST(HostDevices, OrdersOfCompletionDoNotMatter) {
+    testing::random_contractions<TypeParam>(host_devices(200), 12, 4, 3);
+}
+
+TEST(HostDevicesOnce, SameBitsForAnyBudgetAndNumberOfDevices) { testing::same_bits<double>(host_devices(20), 4, 4); }
+
+TEST(HostDevicesOnce, PinnedTilesGoStraight) {
+    testing::Random r(3);
+    auto c = random_case<double>(r, "mk,kn->mn", 1, 1);
+    c.a = Tensor<double>::random(Shape::dense(TileGrid{Tiling::uniform(64, 16), Tiling::uniform(96, 32)}), 1);
+    c.b = Tensor<double>::random(Shape::dense(TileGrid{Tiling::uniform(96, 32), Tiling::uniform(48, 16)}), 2);
+    c.pinned = true;
+    const auto straight = run_case(c, host_devices(0));
+    c.pinned = false;
+    EXPECT_TRUE(run_case(c, host_devices(0)).c == straight.c);
+    testing::expect_right(c, straight.c);
+}
+
+TEST(HostDevicesOnce, TilesLargerThanAPieceAreCutAtRows) {
+    testing::Random r(3);
+    auto c = random_case<double>(r, "mk,kn->mn", 1, 1);
+    c.a = Tensor<double>::random(Shape::dense(TileGrid{Tiling::uniform(3, 3), Tiling::uniform(260'001, 260'001)}), 1);
+    c.b = Tensor<double>::random(Shape::dense(TileGrid{Tiling::uniform(260'001, 260'001), Tiling::uniform(3, 3)}), 2);
+    c.options.staging_bytes = 1;
+    testing::expect_right(c, run_case(c, host_devices(0)).c);
+}
+
+// What goes wrong comes out as an exception, and nothing hangs.
+
+template <class Thrown>
+void expect_failure(DeviceCase<double> c) {
+    for (const int jitter : {0, 300})
+        for (const int devices : {1, 3}) {
+            c.devices = devices;
+            EXPECT_THROW(run_case(c, host_devices(jitter)), Thrown);
+        }
+}
+
+struct Broken : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+TEST(HostDevicesFaults, GeneratorsKernelsAndNaN) {
+    testing::Random r(8);
+    auto c = random_case<double>(r, "pcd,cdab->pab", 4, 3);
+    c.budget = testing::smallest_budget(c) * 2;
+
+    auto kernel = c;
+    kernel.options.fault_at_compute = 0;
+    expect_failure<MachineError>(kernel);
+
+    auto host = c;
+    host.source_b = SourceKind::host_made;
+    host.make_b = [](const TileInfo& info, std::span<double> tile) {
+        if (info.tile.value % 5 == 0) throw Broken("generator");
+        std::ranges::fill(tile, 1.0);
+    };
+    expect_failure<Broken>(host);
+
+    auto device = c;
+    device.source_b = SourceKind::device_made;
+    device.hash_b = [](const TileInfo& info) -> HashTileValues {
+        if (info.tile.value % 5 == 0) throw Broken("rule");
+        return {};
+    };
+    expect_failure<Broken>(device);
+
+    auto infinite = c;
+    infinite.alpha = std::numeric_limits<double>::max();
+    infinite.a.update_tiles([](const TileInfo&, std::span<double> t) { std::ranges::fill(t, 1e3); });
+    infinite.b.update_tiles([](const TileInfo&, std::span<double> t) { std::ranges::fill(t, 1e3); });
+    expect_failure<UserError>(infinite);
+}
+
+TEST(HostDevicesOnce, TheTimelineKeepsToTheDependencies) {
+    testing::Random r(9);
+    auto c = random_case<double>(r, "pcd,cdab->pab", 4, 4);
+    c.devices = 2;
+    c.budget = testing::smallest_budget(c) * 2;
+    c.options.trace = true;
+    const auto result = run_case(c, host_devices(50));
+    std::map<int, const TimelineRecord*> by_step;
+    for (const auto& record : result.counts.timeline) {
+        EXPECT_LE(record.begin, record.end);
+        if (record.device >= 0) by_step[record.step] = &record;
+    }
+    int computes = 0;
+    for (std::size_t i = 0; i < result.plan.steps.size(); ++i) {
+        const auto& s = result.plan.steps[i];
+        const auto at = by_step.find(static_cast<int>(i));
+        if (s.kind == StepKind::compute && s.device >= 0) {
+            ++computes;
+            EXPECT_NE(at, by_step.end());
+        }
+        if (at == by_step.end()) continue;
+        for (auto d = s.first_dependency; d < s.first_dependency + s.dependencies; ++d) {
+            const auto before = by_step.find(result.plan.dependencies[static_cast<std::size_t>(d)]);
+            if (before != by_step.end()) {
+                EXPECT_LE(before->second->end, at->second->begin);
+            }
+        }
+    }
+    EXPECT_GT(computes, 0);
+}
+
+TEST(StagingRing, HandsOutWhatIsFree) {
+    StagingRing ring(4096);
+    const auto a = ring.try_take(1000), b = ring.try_take(1500), c = ring.try_take(1024);
+    ASSERT_TRUE(a && b && c);
+    EXPECT_FALSE(ring.try_take(600));
+    ring.give(*b);
+    EXPECT_FALSE(ring.try_take(600));  // the oldest is still out
+    ring.give(*a);
+    const auto d = ring.try_take(2000);
+    ASSERT_TRUE(d);
+    EXPECT_EQ(*d, 0);
+    EXPECT_FALSE(ring.try_take(2000));
+    ring.give(*c);
+    ring.give(*d);
+    EXPECT_TRUE(ring.try_take(4096));
+    EXPECT_THROW(ring.try_take(5000), InternalError);
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,298 @@
+// Small plans made by hand, whose times are known: what runs at once, what waits, what shares a link.
+
+#include "tessera/simulate/simulate.hpp"
+
+#include <gtest/gtest.h>
+
+#include "simulate/shared_links.hpp"
+#include "tessera/base/error.hpp"
+
+namespace tessera {
+namespace {
+
+/// A plan of square tiles of 1000: 8 MB and 2 Gflop each.
+class HandMade {
+  public:
+    explicit HandMade(int ranks = 1, int devices = 0, int threads = 1) {
+        const Tiling t = Tiling::uniform(8000, 1000);
+        plan.spec = "mk,kn->mn";
+        plan.a = plan.b = plan.c = Shape::dense(TileGrid{t, t});
+        plan.ranks = ranks;
+        plan.devices_per_rank = devices;
+        plan.threads = threads;
+        machine.gemm.flops_per_second = 1e9 * threads;
+        machine.device.gemm.flops_per_second = 1e12;
+        machine.host_to_device = machine.device_to_host = {1e9, 0};
+        machine.device_to_device = {4e9, 0};
+        machine.network = {2e9, 0};
+        machine.make_bytes_per_second = 1e9 * threads;
+        machine.copy_bytes_per_second = 4e9 * threads;
+    }
+
+    std::int32_t step(StepKind kind, int rank, int device, std::int64_t begin, std::int64_t end,
+                      const std::vector<std::int32_t>& after = {}, int peer = -1) {
+        PlanStep s;
+        s.kind = kind;
+        s.rank = rank;
+        s.device = static_cast<std::int16_t>(device);
+        s.peer = peer;
+        s.begin = begin;
+        s.end = end;
+        s.first_dependency = static_cast<std::int64_t>(plan.dependencies.size());
+        s.dependencies = static_cast<std::int32_t>(after.size());
+        plan.dependencies.insert(plan.dependencies.end(), after.begin(), after.end());
+        plan.steps.push_back(s);
+        return static_cast<std::int32_t>(plan.steps.size()) - 1;
+    }
+
+    /// n tiles come into a memory: made, loaded, copied or received there.
+    std::int32_t arrive(StepKind kind, int rank, int device, int n, const std::vector<std::int32_t>& after = {},
+                        int peer = -1) {
+        const auto begin = static_cast<std::int64_t>(plan.arrivals.size());
+        for (int i = 0; i < n; ++i) plan.arrivals.push_back({Operand::a, i, -1, 0, 8'000'000});
+        return step(kind, rank, device, begin, begin + n, after, peer);
+    }
+
+    /// n tiles from one rank to another; {send, receive}.
+    std::pair<std::int32_t, std::int32_t> message(int from, int to, int n,
+                                                  const std::vector<std::int32_t>& after_send = {},
+                                                  const std::vector<std::int32_t>& after_receive = {}) {
+        const auto begin = static_cast<std::int64_t>(plan.arrivals.size());
+        const auto s = step(StepKind::send, from, -1, begin, begin + n, after_send, to);
+        return {s, arrive(StepKind::receive, to, -1, n, after_receive, from)};
+    }
+
+    /// n products, each 2 Gflop, of one result tile.
+    std::int32_t compute(int rank, int device, int n, const std::vector<std::int32_t>& after = {}, int parts = 1) {
+        PlanChain chain;
+        chain.sum = static_cast<std::int32_t>(plan.sums.size());
+        chain.first_product = static_cast<std::int64_t>(plan.products.size());
+        chain.products = n;
+        chain.parts = static_cast<std::uint16_t>(parts);
+        plan.sums.push_back({0, rank, static_cast<std::int16_t>(device), 0});
+        for (int i = 0; i < n; ++i) plan.products.push_back({i, i, -1, -1});
+        plan.counts.flops += 2e9 * n / parts;
+        plan.chains.push_back(chain);
+        const auto at = static_cast<std::int64_t>(plan.chains.size());
+        return step(StepKind::compute, rank, device, at - 1, at, after);
+    }
+
+    double seconds() const { return simulate(plan, machine).seconds; }
+
+    Plan plan;
+    MachineModel machine;
+};
+
+TEST(Simulate, NothingTakesNoTime) {
+    HandMade h;
+    EXPECT_EQ(h.seconds(), 0);
+    h.step(StepKind::join, 0, -1, 0, 0);
+    EXPECT_EQ(h.seconds(), 0);
+    EXPECT_EQ(simulate(h.plan, h.machine).overlap, 1);
+}
+
+TEST(Simulate, ThreadsShareComputeSteps) {
+    HandMade h(1, 0, 2);
+    for (int i = 0; i < 3; ++i) h.compute(0, -1, 1);  // 2 s each on one thread
+    EXPECT_NEAR(h.seconds(), 4, 1e-9);
+    const auto s = simulate(h.plan, h.machine);
+    EXPECT_NEAR(s.busy.cores, 6.0 / 8, 1e-9);
+    EXPECT_NEAR(s.tflops, 6e9 / 4 * 1e-12, 1e-12);
+    EXPECT_EQ(s.tflops_per_device, 0);
+}
+
+TEST(Simulate, PartsOfATileAreSharesOfItsWork) {
+    HandMade h(1, 0, 2);
+    h.compute(0, -1, 4, {}, 2);
+    h.compute(0, -1, 4, {}, 2);
+    EXPECT_NEAR(h.seconds(), 4, 1e-9);
+}
+
+TEST(Simulate, SmallTilesAreSlower) {
+    HandMade h;
+    h.compute(0, -1, 1);
+    h.machine.gemm.half_size = 500;  // size 1000: two thirds of the peak
+    EXPECT_NEAR(h.seconds(), 3, 1e-5);
+}
+
+TEST(Simulate, ComplexIsFourTimesTheWorkAndSingleTwiceTheRate) {
+    HandMade h;
+    h.compute(0, -1, 1);
+    h.plan.scalar = ScalarKind::c128;
+    EXPECT_NEAR(h.seconds(), 8, 1e-9);
+    h.plan.scalar = ScalarKind::f32;
+    EXPECT_NEAR(h.seconds(), 1, 1e-9);
+}
+
+TEST(Simulate, TilesAreMadeByAllThreads) {
+    HandMade h(1, 0, 4);
+    const auto made = h.arrive(StepKind::make, 0, -1, 8);  // 64 MB at 4 GB/s
+    EXPECT_NEAR(h.seconds(), 0.016, 1e-9);
+    h.compute(0, -1, 1, {made});
+    EXPECT_NEAR(h.seconds(), 2.016, 1e-9);
+}
+
+TEST(Simulate, LoadsHideBehindComputing) {
+    HandMade h(1, 1);
+    const auto first = h.arrive(StepKind::load, 0, 0, 1);   // 8 ms
+    h.compute(0, 0, 10, {first});                           // 20 ms
+    const auto second = h.arrive(StepKind::load, 0, 0, 2);  // 16 ms, from 8 to 24
+    h.compute(0, 0, 5, {second});                           // 10 ms, from 28
+    const auto s = simulate(h.plan, h.machine);
+    EXPECT_NEAR(s.seconds, 0.038, 1e-9);
+    EXPECT_NEAR(s.busy.device, 30.0 / 38, 1e-9);
+    EXPECT_NEAR(s.overlap, 16.0 / 24, 1e-9);
+    EXPECT_NEAR(s.busy.host_link, 24.0 / 38, 1e-9);
+    EXPECT_NEAR(s.tflops_per_device, 30e9 / 0.038 * 1e-12, 1e-9);
+}
+
+TEST(Simulate, AStreamTakesItsStepsInOrder) {
+    HandMade h(1, 1, 1);
+    const auto made = h.arrive(StepKind::make, 0, -1, 1);  // 8 ms on the core
+    h.arrive(StepKind::load, 0, 0, 1, {made});             // waits
+    h.arrive(StepKind::load, 0, 0, 1);                     // could go, but stands behind
+    EXPECT_NEAR(h.seconds(), 0.024, 1e-9);
+}
+
+TEST(Simulate, TwoLoadsShareTheHostLink) {
+    HandMade h(1, 2);
+    h.machine.host_link_bytes_per_second = 1e9;  // half of what the two could do
+    h.arrive(StepKind::load, 0, 0, 1);
+    h.arrive(StepKind::load, 0, 1, 2);
+    // Both at half the rate for 16 ms, then 8 MB at the full rate.
+    EXPECT_NEAR(h.seconds(), 0.024, 1e-9);
+    h.machine.host_link_bytes_per_second = 0;
+    EXPECT_NEAR(h.seconds(), 0.016, 1e-9);
+    // Loads and stores go different ways.
+    h.machine.host_link_bytes_per_second = 1e9;
+    const auto begin = static_cast<std::int64_t>(h.plan.moves.size());
+    h.plan.sums.assign(2, PlanSum{});
+    h.plan.moves.assign(3, PlanMove{0, 1});
+    h.step(StepKind::store, 0, 1, begin, begin + 3);
+    EXPECT_NEAR(h.seconds(), 0.024, 1e-9);
+}
+
+TEST(Simulate, FarDevicesShareTheWayToTheOtherSocket) {
+    HandMade h(1, 3);
+    h.machine.near_devices = 1;
+    h.machine.far_link_bytes_per_second = 1e9;
+    for (int d = 0; d < 3; ++d) h.arrive(StepKind::load, 0, d, 1);
+    EXPECT_NEAR(h.seconds(), 0.016, 1e-9);
+    // A copy from a near device to a far one crosses as well; one between far devices does not.
+    HandMade g(1, 3);
+    g.machine.near_devices = 1;
+    g.machine.far_link_bytes_per_second = 1e9;
+    g.arrive(StepKind::copy, 0, 2, 1, {}, 1);
+    EXPECT_NEAR(g.seconds(), 0.002, 1e-9);
+    g.arrive(StepKind::copy, 0, 1, 1, {}, 0);
+    EXPECT_NEAR(g.seconds(), 0.008, 1e-9);
+}
+
+TEST(Simulate, MaxMinSharesAreFair) {
+    SharedLinks links({10, 0, 3, 0});
+    links.add(0, 0, 30, 100, SharedLinks::host_in);
+    links.add(0, 1, 15, 100, SharedLinks::host_in | SharedLinks::far_in);
+    links.add(0, 2, 15, 100, SharedLinks::host_in | SharedLinks::far_in);
+    // The two far ones have 1.5 each; the near one has the other 7.
+    EXPECT_NEAR(links.next_end(), 30.0 / 7, 1e-9);
+    EXPECT_EQ(links.take_finished(30.0 / 7), std::vector<std::int32_t>{0});
+    EXPECT_NEAR(links.next_end(), 10, 1e-9);
+    EXPECT_EQ(links.take_finished(10), (std::vector<std::int32_t>{1, 2}));
+}
+
+TEST(Simulate, AMessageWaitsForBothSides) {
+    HandMade h(2);
+    const auto made = h.arrive(StepKind::make, 0, -1, 1);             // rank 0: 8 ms
+    const auto busy = h.arrive(StepKind::make, 1, -1, 2);             // rank 1: 16 ms
+    const auto [send, receive] = h.message(0, 1, 2, {made}, {busy});  // 16 MB at 2 GB/s
+    h.compute(1, -1, 1, {receive});
+    EXPECT_NEAR(h.seconds(), 0.016 + 0.008 + 2, 1e-9);
+    h.machine.network.latency = 0.5;
+    EXPECT_NEAR(h.seconds(), 0.016 + 0.008 + 2.5, 1e-9);
+    EXPECT_NEAR(simulate(h.plan, h.machine).rank_seconds[0], 0.024, 1e-9);
+}
+
+TEST(Simulate, ANodeSendsAndReceivesOneAtATime) {
+    HandMade h(4);
+    h.message(0, 1, 1);
+    h.message(0, 2, 1);
+    h.message(3, 2, 1);
+    h.message(1, 3, 1);
+    EXPECT_NEAR(h.seconds(), 0.008, 1e-9);
+    // Two ranks a node share the way out: 0 -> 2 and 1 -> 3 now follow each other, and so do all that come in there.
+    h.machine.ranks_per_node = 2;
+    h.machine.node_link = {8e9, 0};
+    HandMade g(4);
+    g.machine = h.machine;
+    g.message(0, 2, 1);
+    g.message(1, 3, 1);
+    EXPECT_NEAR(g.seconds(), 0.008, 1e-9);
+    g.message(2, 3, 8);  // within the node: 64 MB at 8 GB/s, beside the others
+    EXPECT_NEAR(g.seconds(), 0.008, 1e-9);
+    EXPECT_NEAR(simulate(g.plan, g.machine).busy.network, 1, 1e-9);
+}
+
+TEST(Simulate, SendersSpreadOverFreeReceivers) {
+    // All to all, posted receiver by receiver: no link has to wait for another.
+    HandMade h(5);
+    for (int to = 0; to < 5; ++to)
+        for (int from = 0; from < 5; ++from)
+            if (from != to) h.message(from, to, 10);
+    EXPECT_LE(h.seconds(), 0.040 * 5 * 1.3);
+    EXPECT_GE(h.seconds(), 0.040 * 4);
+}
+
+TEST(Simulate, SumsAreStoredSentMergedAndFinished) {
+    HandMade h(2, 1);
+    h.plan.sums.assign(4, PlanSum{});
+    h.plan.moves.assign(3, PlanMove{0, 1});
+    h.plan.finish_sums = {1};
+    const auto store = h.step(StepKind::store, 0, 0, 0, 1);  // 8 ms
+    h.step(StepKind::send_sums, 0, -1, 1, 2, {store}, 1);    // 4 ms
+    const auto got = h.step(StepKind::receive_sums, 1, -1, 1, 2, {}, 0);
+    const auto merged = h.step(StepKind::merge, 1, -1, 2, 3, {got});  // 24 MB at 4 GB/s: 6 ms
+    h.step(StepKind::finish, 1, -1, 0, 1, {merged});                  // 4 ms
+    EXPECT_NEAR(h.seconds(), 0.022, 1e-9);
+}
+
+TEST(Simulate, UnknownRatesCostNothing) {
+    HandMade h(2, 1);
+    h.machine = {};
+    const auto made = h.arrive(StepKind::make, 0, -1, 4);
+    const auto [send, receive] = h.message(0, 1, 4, {made});
+    const auto loaded = h.arrive(StepKind::load, 1, 0, 4, {receive});
+    h.compute(1, 0, 4, {loaded});
+    EXPECT_EQ(h.seconds(), 0);
+}
+
+TEST(Simulate, BrokenPlansAreBugs) {
+    HandMade h(2);
+    h.arrive(StepKind::receive, 1, -1, 1, {}, 0);
+    EXPECT_THROW(h.seconds(), InternalError);
+    HandMade circle;
+    circle.step(StepKind::join, 0, -1, 0, 0, {1});
+    circle.step(StepKind::join, 0, -1, 0, 0, {0});
+    EXPECT_THROW(circle.seconds(), InternalError);
+}
+
+TEST(Simulate, TheTraceCoversEveryLane) {
+    HandMade h(2, 1, 2);
+    const auto made = h.arrive(StepKind::make, 0, -1, 2);
+    const auto [send, receive] = h.message(0, 1, 2, {made});
+    const auto loaded = h.arrive(StepKind::load, 1, 0, 2, {receive});
+    h.compute(1, 0, 3, {loaded});
+    const auto s = simulate(h.plan, h.machine, {true});
+    EXPECT_EQ(s.trace.lanes.size(), 6u);  // two cores, send, receive, load, compute
+    double end = 0, flops = 0;
+    for (const auto& span : s.trace.spans) {
+        EXPECT_LE(span.start, span.end);
+        end = std::max(end, span.end);
+        if (span.kind == StepKind::compute) flops += span.amount;
+    }
+    EXPECT_EQ(end, s.seconds);
+    EXPECT_EQ(flops, 6e9);
+    EXPECT_TRUE(simulate(h.plan, h.machine).trace.spans.empty());
+}
+
+}  // namespace
+}  // namespace tessera
