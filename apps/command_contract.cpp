@@ -53,6 +53,7 @@ std::string scalar_name(const AnyTensor& t) {
 template <Scalar T>
 ContractionSummary work(const Options& o, const ContractOptions& given, const Tensor<T>& a, const Tensor<T>* b,
                         std::optional<Tensor<T>> old, AnyTensor& out) {
+    const bool first = mpi_world().rank() == 0;
     ContractionSummary s;
     s.spec = ContractionSpec(o.spec).text();
     auto options = given;
@@ -61,12 +62,12 @@ ContractionSummary work(const Options& o, const ContractOptions& given, const Te
     const double gemm_before = o.common.json ? measure_gemm_gflops(o.common.threads) : 0;
     Contraction<T> result;
     {
-        ProgressBar bar(s.spec, !o.common.quiet && !o.common.json);
+        ProgressBar bar(s.spec, first && !o.common.quiet && !o.common.json);
         options.on_progress = [&](double done, double total) { bar.show(done, total); };
         double pause = 0;
         options.on_plan = [&](const Plan& plan) {
             const double t = now_seconds();
-            if (o.contraction.explain) fmt::print(o.common.json ? stderr : stdout, "{}", explain(plan));
+            if (o.contraction.explain && first) fmt::print(o.common.json ? stderr : stdout, "{}", explain(plan));
             std::fflush(stdout);
             pause = now_seconds() - t;
         };
@@ -128,7 +129,7 @@ void run(const Options& o) {
     }
     if (!o.out.empty()) {
         require(is_npy(o.out) || is_hdf5(o.out), "--out {}: the name must end in .h5, .hdf5 or .npy", o.out);
-        require_writable(o.out);
+        if (mpi_world().rank() == 0) require_writable(o.out);
     }
     const AnyTensor a = read(o.a, o);
     std::optional<AnyTensor> b, old;
@@ -162,6 +163,7 @@ void run(const Options& o) {
         },
         a);
     if (!o.out.empty()) write(o.out, result);
+    if (mpi_world().rank() != 0) return;
     if (o.common.json)
         print_json(to_json(summary));
     else if (!o.common.quiet) {
