@@ -6,16 +6,13 @@
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <map>
-#include <memory>
 #include <vector>
 
 #include "base/check.hpp"
-#include "base/cpu.hpp"
 #include "base/parallel.hpp"
 #include "commit.hpp"
+#include "peers.hpp"
 #include "probe/rates.hpp"
 #include "tessera/contract/contract.hpp"
 #include "tessera/index/contraction_spec.hpp"
@@ -57,42 +54,8 @@ struct BlocksCase {
 constexpr std::array<BlocksCase, 3> kBlocksCases = {{{600, 13}, {400, 23}, {300, 32}}};
 constexpr const char* kOccupancy = "0.1";
 
-std::filesystem::path peer_program(const SparseBenchOptions& options) {
-    std::filesystem::path folder = options.peer_folder;
-    if (folder.empty()) {
-        std::error_code none;
-        folder = std::filesystem::read_symlink("/proc/self/exe", none).parent_path() / "bench";
-    }
-    return folder / "dbcsr_blocks";
-}
-
-std::string shell_quoted(const std::string& text) {
-    std::string out = "'";
-    for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return out + "'";
-}
-
-/// What the peer's program says, as JSON; its complaint as an exception.
-Json run_peer(const std::filesystem::path& program, const BlocksCase& c, int threads, int repetitions) {
-    // DBCSR has threads of its own; BLAS below it must not start more. An OpenBLAS older than the processor takes
-    // its oldest kernels; the peer gets those of the instruction set that is there.
-    std::string environment = fmt::format("OMP_NUM_THREADS={} OPENBLAS_NUM_THREADS=1", threads);
-    if (std::getenv("OPENBLAS_CORETYPE") == nullptr && detected_isa() != Isa::scalar)
-        environment += detected_isa() == Isa::avx512 ? " OPENBLAS_CORETYPE=SkylakeX" : " OPENBLAS_CORETYPE=Haswell";
-    const std::string command = fmt::format("{} {} {} {} {} 1 {}", environment, shell_quoted(program.string()),
-                                            c.blocks, c.tile, kOccupancy, repetitions);
-    const auto close = [](FILE* f) { pclose(f); };
-    std::unique_ptr<FILE, decltype(close)> pipe(popen(command.c_str(), "r"), close);
-    if (!pipe) throw MachineError(fmt::format("cannot start {}", program.string()));
-    std::string text;
-    std::array<char, 4096> buffer{};
-    while (const std::size_t n = std::fread(buffer.data(), 1, buffer.size(), pipe.get())) text.append(buffer.data(), n);
-    const int status = pclose(pipe.release());
-    if (status != 0) throw MachineError(fmt::format("{} failed (status {})", program.string(), status));
-    Json result = Json::parse(text, nullptr, false);
-    if (result.is_discarded() || !result.contains("gflops"))
-        throw MachineError(fmt::format("{} did not print a result", program.string()));
-    return result;
+std::vector<std::string> peer_arguments(const BlocksCase& c, int repetitions) {
+    return {std::to_string(c.blocks), std::to_string(c.tile), kOccupancy, "1", std::to_string(repetitions)};
 }
 
 Json bench_blocks(const SparseBenchOptions& options, const std::filesystem::path& peer) {
@@ -118,7 +81,8 @@ Json bench_blocks(const SparseBenchOptions& options, const std::filesystem::path
         one["gflops"] = best.gflops();
         std::string text = fmt::format("{}: {:.1f} GFLOP/s", problem.name, best.gflops());
         if (!peer.empty()) {
-            const Json theirs = run_peer(peer, c, resolve_threads(options.threads), options.repetitions);
+            const Json theirs =
+                run_program(peer, peer_arguments(c, options.repetitions), 0, resolve_threads(options.threads));
             const double rate = theirs.at("gflops").get<double>();
             ensure(theirs.at("flops").get<double>() == best.flops, "{}: the peer counts {} flops, we count {}",
                    problem.name, theirs.at("flops").get<double>(), best.flops);
@@ -131,6 +95,34 @@ Json bench_blocks(const SparseBenchOptions& options, const std::filesystem::path
         cases.push_back(std::move(one));
     }
     return cases;
+}
+
+/// Tiles of 23 on two ranks of one thread each, ours and the peer's in turns.
+Json bench_two_ranks(const SparseBenchOptions& options, const std::filesystem::path& peer) {
+    const BlocksCase c = kBlocksCases[1];
+    const std::string problem = fmt::format("blocks:{},{},{}", c.blocks, c.tile, kOccupancy);
+    Json result = {{"problem", problem}, {"ranks", 2}, {"threads", 1}, {"ratio", nullptr}};
+    if (!no_ranks_reason().empty()) {
+        result["missing"] = no_ranks_reason();
+        return result;
+    }
+    double ours = 0, theirs = 0;
+    for (int r = 0; r < options.repetitions; ++r) {
+        const Json one =
+            run_program(own_program(), {"run", problem, "--json", "--quiet", "--check", "1", "--threads", "1"}, 2, 1);
+        ours = std::max(ours, one.at("gflops").get<double>());
+        if (!peer.empty())
+            theirs = std::max(theirs, run_program(peer, peer_arguments(c, 1), 2, 1).at("gflops").get<double>());
+    }
+    result["gflops"] = ours;
+    std::string text = fmt::format("{} on 2 ranks: {:.1f} GFLOP/s", problem, ours);
+    if (theirs > 0) {
+        result["peer_gflops"] = theirs;
+        result["ratio"] = ours / theirs;
+        text += fmt::format(", DBCSR {:.1f}, ratio {:.2f}", theirs, ours / theirs);
+    }
+    say(options, text);
+    return result;
 }
 
 // ---- permuted layouts
@@ -224,7 +216,7 @@ Json bench_sparse(const SparseBenchOptions& options) {
                    {"worst_ratio", nullptr}};
     std::filesystem::path peer;
     if (options.peers && options.blocks) {
-        peer = peer_program(options);
+        peer = peer_program(options.peer_folder, "dbcsr_blocks");
         std::error_code none;
         if (!std::filesystem::exists(peer, none)) {
             const std::string missing = fmt::format(
@@ -242,6 +234,7 @@ Json bench_sparse(const SparseBenchOptions& options) {
             if (one["tile"] == 32) result["metadata_fraction"] = one["metadata_fraction"];
         }
         if (worst < 1e300) result["worst_ratio"] = worst;
+        if (options.peers) result["two_ranks"] = bench_two_ranks(options, peer);
     }
     if (options.permuted) {
         result["permuted"] = bench_permuted(options);
@@ -265,6 +258,11 @@ void print_bench_sparse(const Json& result) {
                        100 * one["metadata_fraction"].get<double>());
         }
         if (!result["worst_ratio"].is_null()) fmt::print("worst ratio {:.2f}\n", result["worst_ratio"].get<double>());
+        if (result.contains("two_ranks") && !result["two_ranks"]["ratio"].is_null()) {
+            const Json& two = result["two_ranks"];
+            fmt::print("{} on 2 ranks: {:.1f} GFLOP/s, DBCSR {:.1f}, ratio {:.2f}\n", two["problem"].get<std::string>(),
+                       two["gflops"].get<double>(), two["peer_gflops"].get<double>(), two["ratio"].get<double>());
+        }
         if (result.contains("peer_missing")) fmt::print("{}\n", result["peer_missing"].get<std::string>());
     }
     if (result.contains("permuted")) {

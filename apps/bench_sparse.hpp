@@ -18,7 +18,8 @@ struct SparseBenchOptions {
 
 /// `cases`: tile, problem, seconds, gflops, flops, metadata_fraction and, with peers, peer_gflops and ratio.
 /// `permuted`: spec, gemm_ready, gflops, gemm_ready_gflops, ratio. Summary: worst_ratio (null without the peer),
-/// permuted_geomean, metadata_fraction (tiles of 32), threads. Progress goes to stderr.
+/// two_ranks (with peers: gflops, peer_gflops, ratio of tiles of 23 on two ranks), permuted_geomean, metadata_fraction
+/// (tiles of 32), threads. Progress goes to stderr.
 nlohmann::json bench_sparse(const SparseBenchOptions& options);
 
 /// The same as a table for people.

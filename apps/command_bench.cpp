@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "base/check.hpp"
+#include "bench_dense.hpp"
 #include "bench_sparse.hpp"
 #include "bench_transpose.hpp"
 #include "bench_triples.hpp"
@@ -20,7 +21,8 @@ void add_sparse(CLI::App& bench, const std::shared_ptr<Action>& chosen) {
     };
     auto o = std::make_shared<Options>();
     auto* command = bench.add_subcommand("sparse", "small tiles at 10 % occupancy, and what permuted layouts cost");
-    command->add_flag("--peers", o->bench.peers, "time DBCSR too, where it is installed (make bench-packages)");
+    command->add_flag("--peers", o->bench.peers,
+                      "time DBCSR too, on 1 and 2 ranks, where it is installed (make bench-packages)");
     command->add_option("--part", o->part, "all, blocks (the small tiles) or permuted (the layouts)")
         ->capture_default_str()
         ->check(CLI::IsMember({"all", "blocks", "permuted"}));
@@ -40,6 +42,43 @@ void add_sparse(CLI::App& bench, const std::shared_ptr<Action>& chosen) {
                 print_json(result);
             else
                 print_bench_sparse(result);
+        };
+    });
+}
+
+void add_dense(CLI::App& bench, const std::shared_ptr<Action>& chosen) {
+    struct Options {
+        CommonOptions common;
+        DenseBenchOptions bench;
+    };
+    auto o = std::make_shared<Options>();
+    auto* command = bench.add_subcommand("dense", "a dense product on several ranks");
+    command->add_flag("--peers", o->bench.peers, "time ScaLAPACK's pdgemm too, where it is installed");
+    command->add_option("--ranks", o->bench.ranks, "MPI ranks")->capture_default_str()->check(CLI::Range(1, 1024));
+    command->add_option("--size", o->bench.size, "rows and columns of the matrices")
+        ->capture_default_str()
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
+    command->add_option("--tile", o->bench.tile, "rows and columns of a tile")
+        ->capture_default_str()
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
+    command->add_option("--repetitions", o->bench.repetitions, "best of so many")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 1000));
+    add_common(*command, o->common);
+    command->footer("--threads is per rank (default 1).\nExample: tessera bench dense --peers");
+    command->callback([o, chosen] {
+        *chosen = [o] {
+            o->bench.threads = std::max(1, o->common.threads);
+            o->bench.quiet = o->common.quiet || !o->common.json;
+            const auto result = bench_dense(o->bench);
+            if (o->common.json) return print_json(result);
+            fmt::print("{} x {} x {} in tiles of {}, {} ranks of {} thread(s): {:.1f} GFLOP/s\n", o->bench.size,
+                       o->bench.size, o->bench.size, o->bench.tile, o->bench.ranks, o->bench.threads,
+                       result["gflops"].get<double>());
+            if (!result["ratio"].is_null())
+                fmt::print("pdgemm {:.1f} GFLOP/s, ratio {:.2f}\n", result["peer_gflops"].get<double>(),
+                           result["ratio"].get<double>());
+            if (result.contains("peer_missing")) fmt::print("{}\n", result["peer_missing"].get<std::string>());
         };
     });
 }
@@ -107,10 +146,11 @@ void add_triples(CLI::App& bench, const std::shared_ptr<Action>& chosen) {
 }  // namespace
 
 Action add_bench(CLI::App& app) {
-    auto* command = app.add_subcommand("bench", "the benchmark tables: sparse, transpose, triples");
+    auto* command = app.add_subcommand("bench", "the benchmark tables: dense, sparse, transpose, triples");
     command->require_subcommand(1);
     command->footer("Example: tessera bench sparse --peers --json");
     auto chosen = std::make_shared<Action>();
+    add_dense(*command, chosen);
     add_sparse(*command, chosen);
     add_transpose(*command, chosen);
     add_triples(*command, chosen);

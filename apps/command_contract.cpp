@@ -8,6 +8,7 @@
 #include "command.hpp"
 #include "probe/rates.hpp"
 #include "report.hpp"
+#include "tessera/comm/world.hpp"
 #include "tessera/io/file.hpp"
 #include "tessera/io/hdf5.hpp"
 #include "tessera/io/npy.hpp"
@@ -27,32 +28,20 @@ struct Options {
 bool is_npy(const std::string& path) { return path.ends_with(".npy"); }
 bool is_hdf5(const std::string& path) { return path.ends_with(".h5") || path.ends_with(".hdf5"); }
 
+/// Dealt to the ranks that there are.
 AnyTensor read(const std::string& path, const Options& o) {
-    if (!is_npy(path)) return read_any(path, o.common.threads);
-    return std::visit(
-        [&](const auto& array) -> AnyTensor {
-            using T = typename std::decay_t<decltype(array.data)>::value_type;
-            std::vector<Tiling> tilings;
-            for (auto e : array.extents)
-                tilings.push_back(Tiling::uniform(e, o.tile > 0 ? o.tile : std::max<std::int64_t>(1, e)));
-            try {
-                return Tensor<T>::from_dense(TileGrid(std::move(tilings)), array.data);
-            } catch (const UserError& e) {
-                throw UserError(path + ": " + e.what());
-            }
-        },
-        read_npy(path));
+    if (!is_npy(path)) return read_any(path, o.common.threads, mpi_world());
+    const auto tilings = [&](const IndexVector& extents) {
+        std::vector<Tiling> all;
+        for (auto e : extents) all.push_back(Tiling::uniform(e, o.tile > 0 ? o.tile : std::max<std::int64_t>(1, e)));
+        return TileGrid(std::move(all));
+    };
+    return read_npy_tensor(path, tilings, mpi_world());
 }
 
 void write(const std::string& path, const AnyTensor& tensor) {
     if (!is_npy(path)) return write_tensor(path, tensor);
-    std::visit(
-        [&](const auto& t) {
-            using T = typename std::decay_t<decltype(t.tile(0))>::value_type;
-            const auto dense = t.to_dense();
-            write_npy<T>(path, t.grid().extents(), dense);
-        },
-        tensor);
+    std::visit([&](const auto& t) { write_npy(path, t); }, tensor);
 }
 
 std::string scalar_name(const AnyTensor& t) {
@@ -64,6 +53,7 @@ std::string scalar_name(const AnyTensor& t) {
 template <Scalar T>
 ContractionSummary work(const Options& o, const ContractOptions& given, const Tensor<T>& a, const Tensor<T>* b,
                         std::optional<Tensor<T>> old, AnyTensor& out) {
+    const bool first = mpi_world().rank() == 0;
     ContractionSummary s;
     s.spec = ContractionSpec(o.spec).text();
     auto options = given;
@@ -72,12 +62,12 @@ ContractionSummary work(const Options& o, const ContractOptions& given, const Te
     const double gemm_before = o.common.json ? measure_gemm_gflops(o.common.threads) : 0;
     Contraction<T> result;
     {
-        ProgressBar bar(s.spec, !o.common.quiet && !o.common.json);
+        ProgressBar bar(s.spec, first && !o.common.quiet && !o.common.json);
         options.on_progress = [&](double done, double total) { bar.show(done, total); };
         double pause = 0;
         options.on_plan = [&](const Plan& plan) {
             const double t = now_seconds();
-            if (o.contraction.explain) fmt::print(o.common.json ? stderr : stdout, "{}", explain(plan));
+            if (o.contraction.explain && first) fmt::print(o.common.json ? stderr : stdout, "{}", explain(plan));
             std::fflush(stdout);
             pause = now_seconds() - t;
         };
@@ -139,7 +129,7 @@ void run(const Options& o) {
     }
     if (!o.out.empty()) {
         require(is_npy(o.out) || is_hdf5(o.out), "--out {}: the name must end in .h5, .hdf5 or .npy", o.out);
-        require_writable(o.out);
+        if (mpi_world().rank() == 0) require_writable(o.out);
     }
     const AnyTensor a = read(o.a, o);
     std::optional<AnyTensor> b, old;
@@ -173,6 +163,7 @@ void run(const Options& o) {
         },
         a);
     if (!o.out.empty()) write(o.out, result);
+    if (mpi_world().rank() != 0) return;
     if (o.common.json)
         print_json(to_json(summary));
     else if (!o.common.quiet) {

@@ -3,6 +3,7 @@
 # (they may be installed side by side); OFF leaves it out.
 set(TESSERA_WITH_MPI OFF)
 set(TESSERA_MPI_RUN "")
+set(TESSERA_OPEN_MPI OFF)
 if(TESSERA_MPI)
   enable_language(C)  # only the C interface is used
   if(TESSERA_MPI MATCHES "^(openmpi|mpich)$")
@@ -19,6 +20,7 @@ if(TESSERA_MPI)
     execute_process(COMMAND ${MPIEXEC_EXECUTABLE} --version OUTPUT_VARIABLE about ERROR_VARIABLE about)
     set(TESSERA_MPI_RUN ${MPIEXEC_EXECUTABLE})
     if(about MATCHES "Open MPI|OpenRTE|PRRTE")
+      set(TESSERA_OPEN_MPI ON)
       list(APPEND TESSERA_MPI_RUN --oversubscribe)
       execute_process(COMMAND id -u OUTPUT_VARIABLE user OUTPUT_STRIP_TRAILING_WHITESPACE)
       if(user STREQUAL "0")

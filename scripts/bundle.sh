@@ -19,12 +19,15 @@ mkdir -p "$stage/tessera-bundle/share"
 cp -r "$here/share/basis" "$here/share/molecules" "$stage/tessera-bundle/share/"
 strip --strip-unneeded "$stage"/tessera-bundle/bin/* 2>/dev/null || true
 
-# The C library, the driver and the CUDA and MPI libraries belong to the machine; everything else goes along.
+# The C library, the driver and the CUDA libraries belong to the machine; everything else goes along. MPI stands apart:
+# that of the machine is taken where there is one.
+mkdir -p "$stage/tessera-bundle/lib-mpi"
 ldd "$stage"/tessera-bundle/bin/* 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u |
     while read -r soname path; do
         case $soname in
             libc.so.*|libm.so.*|libdl.so.*|librt.so.*|libpthread.so.*|libresolv.so.*|ld-linux*) continue ;;
-            libcu*.so*|libnv*.so*|libmpi*.so*|libopen-*.so*) continue ;;
+            libcu*.so*|libnv*.so*) continue ;;
+            libmpi*.so*|libopen-*.so*) cp -L "$path" "$stage/tessera-bundle/lib-mpi/$soname"; continue ;;
         esac
         cp -L "$path" "$stage/tessera-bundle/lib/$soname"
         strip --strip-unneeded "$stage/tessera-bundle/lib/$soname" 2>/dev/null || true
@@ -37,7 +40,9 @@ root=$(cd "$(dirname "$0")" && pwd)
 [ $# -gt 0 ] || { echo "usage: $0 PROGRAM [arguments]; programs: $(ls "$root/bin" | tr '\n' ' ')" >&2; exit 2; }
 program=$1
 shift
-LD_LIBRARY_PATH="$root/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" exec "$root/bin/$program" "$@"
+libraries=$root/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+LD_LIBRARY_PATH=$libraries ldd "$root/bin/$program" | grep -q 'libmpi.*not found' && libraries=$libraries:$root/lib-mpi
+LD_LIBRARY_PATH=$libraries exec "$root/bin/$program" "$@"
 RUN
 chmod +x "$stage/tessera-bundle/run"
 tar -C "$stage" -cf - tessera-bundle | xz -T0 -6 > "$archive"

@@ -7,7 +7,7 @@
 
 namespace tessera {
 
-/// threads <= 0 means all cores this process may use.
+/// threads <= 0 means all cores this process may use; ranks on one node share them.
 int resolve_threads(int threads);
 
 /// Calls body(i) for i in [0, n), dynamically scheduled in chunks; the first exception stops the loop and is rethrown.

@@ -2,12 +2,15 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "base/check.hpp"
 #include "base/units.hpp"
+#include "comm/outcome.hpp"
 #include "io/file.hpp"
 #include "io/hdf5_layout.hpp"
+#include "tensor/exchange.hpp"
 #include "tensor/tensor_impl.hpp"
 #include "tessera/io/hdf5.hpp"
 
@@ -279,14 +282,33 @@ Layout read_layout(const InputFile& in) {
     return layout;
 }
 
+void require_memory(const std::string& path, std::int64_t bytes) {
+    const std::int64_t memory = std::int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
+    if (bytes > memory)
+        throw MachineError(fmt::format("{}: its tiles need {} of memory, this machine has {}", path,
+                                       format_bytes(bytes), format_bytes(memory)));
+}
+
+/// What the file says of norms and checksum against what was read.
+template <Scalar T>
+void verify(const Tensor<T>& tensor, const Shape& stored, const std::optional<std::uint64_t>& expected) {
+    for (std::int64_t s = 0; s < stored.tile_count(); ++s) {
+        const double norm = stored.norm_of(s), actual = tensor.shape().norm_of(s);
+        require(std::abs(norm - actual) <= kNormTolerance * std::max(norm, actual),
+                "corrupted: tile {} has norm {} in shape/norms, {} by its elements",
+                to_string(stored.grid().coordinates(stored.tile(s))), norm, actual);
+    }
+    if (expected) {
+        const std::uint64_t found = checksum(tensor);
+        require(found == *expected, "corrupted: its checksum is {:016x}, that of its contents {:016x}", *expected,
+                found);
+    }
+}
+
 template <Scalar T>
 Tensor<T> read_tiles(const InputFile& in, const Layout& layout, int threads) {
     const Shape& shape = layout.info.shape;
-    const std::int64_t bytes = tile_storage_bytes(shape, sizeof(T));
-    const std::int64_t memory = std::int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
-    if (bytes > memory)
-        throw MachineError(fmt::format("{}: its tiles need {} of memory, this machine has {}", in.path(),
-                                       format_bytes(bytes), format_bytes(memory)));
+    require_memory(in.path(), tile_storage_bytes(shape, sizeof(T)));
     auto tensor = Tensor<T>::generate(
         shape,
         [&](const TileInfo& info, std::span<T> tile) {
@@ -295,18 +317,81 @@ Tensor<T> read_tiles(const InputFile& in, const Layout& layout, int threads) {
                        static_cast<std::int64_t>(tile.size_bytes()));
         },
         threads);
-    for (std::int64_t s = 0; s < shape.tile_count(); ++s) {
-        const double stored = shape.norm_of(s), actual = tensor.shape().norm_of(s);
-        require(std::abs(stored - actual) <= kNormTolerance * std::max(stored, actual),
-                "corrupted: tile {} has norm {} in shape/norms, {} by its elements",
-                to_string(shape.grid().coordinates(shape.tile(s))), stored, actual);
-    }
-    if (layout.info.checksum) {
-        const std::uint64_t found = checksum(tensor);
-        require(found == *layout.info.checksum, "corrupted: its checksum is {:016x}, that of its contents {:016x}",
-                *layout.info.checksum, found);
-    }
+    verify(tensor, shape, layout.info.checksum);
     return tensor;
+}
+
+/// A file that rank 0 has open, and what the others need to know of it.
+struct SharedFile {
+    std::optional<InputFile> in;  // on rank 0
+    Layout layout;                // on the others without offsets
+    Outcome outcome;
+};
+
+/// Collective. `wanted`: the only scalar type that will do.
+SharedFile open_shared(const std::string& path, Communicator& ranks, std::optional<ScalarKind> wanted) {
+    SharedFile file;
+    auto& info = file.layout.info;
+    if (ranks.rank() == 0)
+        file.outcome.attempt([&] {
+            file.in.emplace(path);
+            naming(path, [&] {
+                file.layout = read_layout(*file.in);
+                require(!wanted || info.scalar == *wanted, "holds {}, but {} was asked for", name(info.scalar),
+                        name(wanted.value_or(info.scalar)));
+            });
+        });
+    file.outcome.share(ranks, 0);
+    info.shape = broadcast(ranks, info.shape, 0);
+    std::vector<std::byte> about(2 + sizeof(std::uint64_t));
+    about[0] = static_cast<std::byte>(info.scalar);
+    about[1] = static_cast<std::byte>(info.checksum.has_value());
+    const std::uint64_t sum = info.checksum.value_or(0);
+    std::memcpy(about.data() + 2, &sum, sizeof sum);
+    ranks.broadcast(about, 0);
+    info.scalar = static_cast<ScalarKind>(about[0]);
+    if (static_cast<bool>(about[1])) {
+        info.checksum.emplace();
+        std::memcpy(&*info.checksum, about.data() + 2, sizeof(std::uint64_t));
+    }
+    return file;
+}
+
+template <Scalar T>
+Tensor<T> read_shared(const std::string& path, SharedFile& file, int threads, Communicator& ranks,
+                      const ChooseDistribution& choose) {
+    const auto& layout = file.layout;
+    const Shape& shape = layout.info.shape;
+    const Placement where(ranks, choose ? choose(shape) : Distribution::even(shape.grid(), ranks.size()));
+    require_memory(path, tile_storage_bytes(shape, sizeof(T), where.distribution, ranks.rank()));
+    Tensor<T> tensor(std::make_unique<typename Tensor<T>::Impl>(shape, where));
+    stream_from_root<T>(tensor, 0, [&](std::int64_t first, std::int64_t, std::span<T> elements) {
+        file.outcome.attempt([&] {
+            file.in->read_at(layout.data_at + layout.offsets[first] * static_cast<std::int64_t>(sizeof(T)),
+                             elements.data(), static_cast<std::int64_t>(elements.size_bytes()));
+        });
+    });
+    file.outcome.share(ranks, 0);
+    return naming(path, [&] {
+        tensor.update_tiles([](const TileInfo&, std::span<T>) {}, threads);
+        verify(tensor, shape, layout.info.checksum);
+        return std::move(tensor);
+    });
+}
+
+template <class Read>
+AnyTensor read_kind(ScalarKind kind, Read&& read) {
+    switch (kind) {
+        case ScalarKind::f32:
+            return read(float());
+        case ScalarKind::f64:
+            return read(double());
+        case ScalarKind::c64:
+            return read(std::complex<float>());
+        case ScalarKind::c128:
+            return read(std::complex<double>());
+    }
+    throw InternalError("internal: scalar kind without a type");
 }
 
 }  // namespace
@@ -317,7 +402,11 @@ TensorFileInfo describe(const std::string& path) {
 }
 
 template <Scalar T>
-Tensor<T> read_tensor(const std::string& path, int threads) {
+Tensor<T> read_tensor(const std::string& path, int threads, Communicator& ranks, const ChooseDistribution& choose) {
+    if (ranks.size() > 1) {
+        auto file = open_shared(path, ranks, ScalarTraits<T>::kind);
+        return read_shared<T>(path, file, threads, ranks, choose);
+    }
     const InputFile in(path);
     return naming(path, [&] {
         const Layout layout = read_layout(in);
@@ -327,27 +416,26 @@ Tensor<T> read_tensor(const std::string& path, int threads) {
     });
 }
 
-AnyTensor read_any(const std::string& path, int threads) {
+AnyTensor read_any(const std::string& path, int threads, Communicator& ranks, const ChooseDistribution& choose) {
+    if (ranks.size() > 1) {
+        auto file = open_shared(path, ranks, std::nullopt);
+        return read_kind(file.layout.info.scalar, [&](auto zero) -> AnyTensor {
+            return read_shared<decltype(zero)>(path, file, threads, ranks, choose);
+        });
+    }
     const InputFile in(path);
     return naming(path, [&]() -> AnyTensor {
         const Layout layout = read_layout(in);
-        switch (layout.info.scalar) {
-            case ScalarKind::f32:
-                return read_tiles<float>(in, layout, threads);
-            case ScalarKind::f64:
-                return read_tiles<double>(in, layout, threads);
-            case ScalarKind::c64:
-                return read_tiles<std::complex<float>>(in, layout, threads);
-            case ScalarKind::c128:
-                return read_tiles<std::complex<double>>(in, layout, threads);
-        }
-        throw InternalError("internal: scalar kind without a type");
+        return read_kind(layout.info.scalar,
+                         [&](auto zero) -> AnyTensor { return read_tiles<decltype(zero)>(in, layout, threads); });
     });
 }
 
-template Tensor<float> read_tensor(const std::string&, int);
-template Tensor<double> read_tensor(const std::string&, int);
-template Tensor<std::complex<float>> read_tensor(const std::string&, int);
-template Tensor<std::complex<double>> read_tensor(const std::string&, int);
+#define TESSERA_INSTANTIATE(T) \
+    template Tensor<T> read_tensor(const std::string&, int, Communicator&, const ChooseDistribution&);
+TESSERA_INSTANTIATE(float)
+TESSERA_INSTANTIATE(double)
+TESSERA_INSTANTIATE(std::complex<float>)
+TESSERA_INSTANTIATE(std::complex<double>)
 
 }  // namespace tessera

@@ -1,11 +1,14 @@
 // Writing: HDF5 lays out the file and writes the small things; the tiles go straight from memory to their place.
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "base/check.hpp"
+#include "comm/outcome.hpp"
 #include "io/file.hpp"
 #include "io/hdf5_layout.hpp"
+#include "tensor/exchange.hpp"
 #include "tessera/io/hdf5.hpp"
 
 namespace tessera {
@@ -83,7 +86,8 @@ class LayoutWriter {
 };
 
 template <Scalar T>
-std::int64_t write_layout(AtomicFile& out, const Tensor<T>& tensor, std::span<const std::int64_t> offsets) {
+std::int64_t write_layout(AtomicFile& out, const Tensor<T>& tensor, std::span<const std::int64_t> offsets,
+                          std::uint64_t sum) {
     const std::lock_guard lock(h5_mutex());
     const H5Quiet quiet;
     LayoutWriter writer(out);
@@ -99,7 +103,7 @@ std::int64_t write_layout(AtomicFile& out, const Tensor<T>& tensor, std::span<co
     writer.attribute(about, "writer", "Tessera " TESSERA_VERSION);
     writer.attribute(about, "scalar", name(ScalarTraits<T>::kind));
     writer.attribute(about, "rank", std::int64_t{tensor.rank()});
-    writer.attribute(about, "checksum", fmt::format("{:016x}", checksum(tensor)));
+    writer.attribute(about, "checksum", fmt::format("{:016x}", sum));
     const H5Handle tilings = writer.group("tilings");
     for (int d = 0; d < tensor.rank(); ++d) writer.integers(fmt::format("tilings/{}", d), grid.tiling(d).sizes());
     const H5Handle shape = writer.group("shape");
@@ -113,6 +117,32 @@ std::int64_t write_layout(AtomicFile& out, const Tensor<T>& tensor, std::span<co
     return at;
 }
 
+/// Rank 0 writes what comes from all; where it fails, it goes on receiving, so that all ranks learn of it at the end.
+template <Scalar T>
+void write_shared(const std::string& path, const Tensor<T>& tensor, std::span<const std::int64_t> offsets,
+                  std::uint64_t sum) {
+    Communicator& ranks = tensor.communicator();
+    const bool mine = ranks.rank() == 0;
+    std::optional<AtomicFile> out;
+    std::int64_t at = 0;
+    Outcome outcome;
+    if (mine)
+        outcome.attempt([&] {
+            out.emplace(path);
+            at = write_layout(*out, tensor, offsets, sum);
+        });
+    outcome.share(ranks, 0);
+    stream_to_root<T>(tensor, 0, [&](std::int64_t first, std::int64_t, std::span<const T> elements) {
+        if (mine)
+            outcome.attempt([&] {
+                out->write_at(at + offsets[first] * static_cast<std::int64_t>(sizeof(T)), elements.data(),
+                              static_cast<std::int64_t>(elements.size_bytes()));
+            });
+    });
+    if (mine) outcome.attempt([&] { out->commit(); });
+    outcome.share(ranks, 0);
+}
+
 }  // namespace
 
 template <Scalar T>
@@ -122,8 +152,10 @@ void write_tensor(const std::string& path, const Tensor<T>& tensor) {
     for (std::int64_t s = 0; s < tensor.tile_count(); ++s)
         offsets.push_back(offsets.back() + tensor.grid().tile_elements(tensor.shape().tile(s)));
 
+    const std::uint64_t sum = checksum(tensor);
+    if (tensor.communicator().size() > 1) return write_shared(path, tensor, offsets, sum);
     AtomicFile out(path);
-    const std::int64_t at = write_layout(out, tensor, offsets);
+    const std::int64_t at = write_layout(out, tensor, offsets, sum);
     // Tiles stand aligned in memory and back to back in the file: gathered by the system, not copied by us.
     constexpr std::int64_t kBatch = 4096;
     std::vector<iovec> pieces;

@@ -8,6 +8,7 @@
 
 #include "base/check.hpp"
 #include "io/file.hpp"
+#include "io/npy_layout.hpp"
 
 namespace tessera {
 namespace {
@@ -191,24 +192,45 @@ std::vector<T> from_fortran_order(const IndexVector& extents, const std::vector<
 }
 
 template <Scalar T>
-AnyNpyArray read_elements(const InputFile& in, const NpyHeader& header, std::int64_t at) {
-    std::int64_t count = 1;
-    bool none = false;
-    for (std::int64_t n : header.extents) none = none || n == 0;
-    for (std::int64_t n : header.extents) count = none ? 0 : checked_multiply(count, n, "elements");
-    const std::int64_t bytes = checked_multiply(count, sizeof(T), "bytes");
-    // Before allocating: the file must hold what its header promises.
-    require(in.bytes() - at >= bytes, "truncated: {} {} elements need {} bytes, the file has {}",
-            to_string(header.extents), name(ScalarTraits<T>::kind), bytes, in.bytes() - at);
-    require(in.bytes() - at == bytes, "{} bytes after its array of {} {} elements", in.bytes() - at - bytes,
-            to_string(header.extents), name(ScalarTraits<T>::kind));
-    NpyArray<T> array{header.extents, std::vector<T>(static_cast<std::size_t>(count))};
-    in.read_at(at, array.data.data(), bytes);
-    if (header.fortran_order) array.data = from_fortran_order(array.extents, array.data);
+AnyNpyArray read_elements(const InputFile& in, const NpyLayout& layout) {
+    NpyArray<T> array{layout.extents, std::vector<T>(static_cast<std::size_t>(layout.count))};
+    in.read_at(layout.at, array.data.data(), layout.count * static_cast<std::int64_t>(sizeof(T)));
+    if (layout.fortran_order) array.data = from_fortran_order(array.extents, array.data);
     return array;
 }
 
 AnyNpyArray read_array(const InputFile& in) {
+    const NpyLayout layout = read_npy_layout(in);
+    switch (layout.kind) {
+        case ScalarKind::f32:
+            return read_elements<float>(in, layout);
+        case ScalarKind::f64:
+            return read_elements<double>(in, layout);
+        case ScalarKind::c64:
+            return read_elements<std::complex<float>>(in, layout);
+        case ScalarKind::c128:
+            return read_elements<std::complex<double>>(in, layout);
+    }
+    throw InternalError("internal: scalar kind without a type");
+}
+
+std::string_view descr_of(ScalarKind kind) {
+    switch (kind) {
+        case ScalarKind::f32:
+            return "<f4";
+        case ScalarKind::f64:
+            return "<f8";
+        case ScalarKind::c64:
+            return "<c8";
+        case ScalarKind::c128:
+            return "<c16";
+    }
+    throw InternalError("internal: scalar kind without a type");
+}
+
+}  // namespace
+
+NpyLayout read_npy_layout(const InputFile& in) {
     unsigned char start[12] = {};
     require(in.bytes() >= kMagicBytes + 4, "not a .npy file: it has {} bytes", in.bytes());
     in.read_at(0, start, std::min<std::int64_t>(in.bytes(), 12));
@@ -223,31 +245,31 @@ AnyNpyArray read_array(const InputFile& in) {
     std::string text(static_cast<std::size_t>(length), '\0');
     in.read_at(at, text.data(), length);
     const NpyHeader header = HeaderParser(text).parse();
-    switch (scalar_kind(header.descr)) {
-        case ScalarKind::f32:
-            return read_elements<float>(in, header, at + length);
-        case ScalarKind::f64:
-            return read_elements<double>(in, header, at + length);
-        case ScalarKind::c64:
-            return read_elements<std::complex<float>>(in, header, at + length);
-        case ScalarKind::c128:
-            return read_elements<std::complex<double>>(in, header, at + length);
-    }
-    throw InternalError("internal: scalar kind without a type");
+
+    NpyLayout layout{scalar_kind(header.descr), header.fortran_order, header.extents, 1, at + length};
+    bool none = false;
+    for (std::int64_t n : layout.extents) none = none || n == 0;
+    for (std::int64_t n : layout.extents) layout.count = none ? 0 : checked_multiply(layout.count, n, "elements");
+    const std::int64_t bytes = checked_multiply(layout.count, bytes_of(layout.kind), "bytes");
+    // Before anyone allocates: the file must hold what its header promises.
+    const std::int64_t there = in.bytes() - layout.at;
+    require(there >= bytes, "truncated: {} {} elements need {} bytes, the file has {}", to_string(layout.extents),
+            name(layout.kind), bytes, there);
+    require(there == bytes, "{} bytes after its array of {} {} elements", there - bytes, to_string(layout.extents),
+            name(layout.kind));
+    return layout;
 }
 
-template <Scalar T>
-constexpr std::string_view kDescr = std::string_view();
-template <>
-constexpr std::string_view kDescr<float> = "<f4";
-template <>
-constexpr std::string_view kDescr<double> = "<f8";
-template <>
-constexpr std::string_view kDescr<std::complex<float>> = "<c8";
-template <>
-constexpr std::string_view kDescr<std::complex<double>> = "<c16";
-
-}  // namespace
+std::string npy_start(ScalarKind kind, const IndexVector& extents) {
+    std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", descr_of(kind),
+                                     fmt::join(extents.begin(), extents.end(), ", "), extents.size() == 1 ? "," : "");
+    // The elements begin at a multiple of 64 bytes; the header ends with a newline.
+    const std::size_t used = kMagicBytes + 4 + header.size() + 1;
+    header.append((64 - used % 64) % 64, ' ').push_back('\n');
+    std::string start(kMagic, kMagicBytes);
+    start += {'\1', '\0', static_cast<char>(header.size() & 255), static_cast<char>(header.size() >> 8)};
+    return start + header;
+}
 
 AnyNpyArray read_npy(const std::string& path) {
     const InputFile in(path);
@@ -269,15 +291,7 @@ void write_npy(const std::string& path, const IndexVector& extents, std::span<co
     }
     require(static_cast<std::int64_t>(data.size()) == count, "cannot write {}: {} elements for an array {}", path,
             data.size(), to_string(extents));
-    std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", kDescr<T>,
-                                     fmt::join(extents.begin(), extents.end(), ", "), extents.size() == 1 ? "," : "");
-    // The elements begin at a multiple of 64 bytes; the header ends with a newline.
-    const std::size_t used = kMagicBytes + 4 + header.size() + 1;
-    header.append((64 - used % 64) % 64, ' ').push_back('\n');
-    std::string start(kMagic, kMagicBytes);
-    start += {'\1', '\0', static_cast<char>(header.size() & 255), static_cast<char>(header.size() >> 8)};
-    start += header;
-
+    const std::string start = npy_start(ScalarTraits<T>::kind, extents);
     AtomicFile out(path);
     const auto start_bytes = static_cast<std::int64_t>(start.size());
     out.reserve(start_bytes + static_cast<std::int64_t>(data.size_bytes()));

@@ -3,6 +3,7 @@
 
 #include <complex>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <variant>
@@ -30,7 +31,9 @@ using AnyTensor =
     std::variant<Tensor<float>, Tensor<double>, Tensor<std::complex<float>>, Tensor<std::complex<double>>>;
 
 /// Writes a new file and puts it in the place of an old one in one step: a write that fails or is killed leaves the old
-/// file. Equal tensors make equal files. MachineError where the disk is full or the folder may not be written.
+/// file. Equal tensors make equal files, on any number of ranks: the tiles pass rank 0, which writes, in batches of 16
+/// MiB (collective; if rank 0 fails, every rank throws its error). MachineError where the disk is full or the folder
+/// may not be written.
 template <Scalar T>
 void write_tensor(const std::string& path, const Tensor<T>& tensor);
 void write_tensor(const std::string& path, const AnyTensor& tensor);
@@ -38,10 +41,16 @@ void write_tensor(const std::string& path, const AnyTensor& tensor);
 /// Everything but the tiles, checked. UserError for a file that is missing, foreign, truncated, corrupted or newer.
 TensorFileInfo describe(const std::string& path);
 
-/// The whole tensor; elements, norms and checksum are verified. The file must hold this scalar type.
+/// How to deal a tensor that is being read to ranks; nothing means Distribution::even.
+using ChooseDistribution = std::function<Distribution(const Shape&)>;
+
+/// The whole tensor; elements, norms and checksum are verified. The file must hold this scalar type. With several ranks
+/// rank 0 alone reads, and passes the tiles on in batches (collective; every rank throws rank 0's error).
 template <Scalar T>
-Tensor<T> read_tensor(const std::string& path, int threads = 0);
-AnyTensor read_any(const std::string& path, int threads = 0);
+Tensor<T> read_tensor(const std::string& path, int threads = 0, Communicator& ranks = self_communicator(),
+                      const ChooseDistribution& choose = nullptr);
+AnyTensor read_any(const std::string& path, int threads = 0, Communicator& ranks = self_communicator(),
+                   const ChooseDistribution& choose = nullptr);
 
 /// For programs that use HDF5 through Tessera only, before anything else: no clean-up by HDF5 when the process ends.
 /// Tessera closes its files at once; HDF5 1.10 would print about memory it lost over corrupted ones.

@@ -9,6 +9,7 @@
 
 #include "tessera/base/scalar.hpp"
 #include "tessera/index/index_vector.hpp"
+#include "tessera/io/hdf5.hpp"
 
 namespace tessera {
 
@@ -29,5 +30,14 @@ AnyNpyArray read_npy(const std::string& path);
 /// Row-major elements as version 1.0, put in the place of an old file in one step.
 template <Scalar T>
 void write_npy(const std::string& path, const IndexVector& extents, std::span<const T> data);
+
+/// The same as tensors dealt to ranks: rank 0 reads or writes and passes tiles on in batches, so that no rank holds
+/// more than its share and a buffer (a Fortran-ordered array is held whole by rank 0). Collective; every rank throws
+/// rank 0's error. Tiles of zeros are not stored.
+using ChooseTilings = std::function<TileGrid(const IndexVector& extents)>;
+AnyTensor read_npy_tensor(const std::string& path, const ChooseTilings& tilings,
+                          Communicator& ranks = self_communicator(), const ChooseDistribution& choose = nullptr);
+template <Scalar T>
+void write_npy(const std::string& path, const Tensor<T>& tensor);
 
 }  // namespace tessera

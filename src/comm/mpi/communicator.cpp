@@ -1,6 +1,8 @@
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 
 #include "base/check.hpp"
 #include "comm/mpi/transfer.hpp"
@@ -122,8 +124,12 @@ class MpiCommunicator final : public Communicator {
 MpiCommunicator* the_world = nullptr;
 
 void end_world(int status, void* we_initialised) {
-    // A rank that ends with an error code takes the others along: they may wait for it for ever.
-    if (status != 0 && the_world->size() > 1) MPI_Abort(MPI_COMM_WORLD, status);
+    // A rank that ends with an error code takes the others along: they may wait for it for ever. Rank 0, which may be
+    // about to say the same, goes first.
+    if (status != 0 && the_world->size() > 1) {
+        if (the_world->rank() != 0) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        MPI_Abort(MPI_COMM_WORLD, status);
+    }
     delete the_world;
     the_world = nullptr;
     int over = 0;

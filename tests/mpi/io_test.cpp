@@ -1,0 +1,135 @@
+// Files of many ranks are those of one, and an error of rank 0 is everyone's.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tessera/base/error.hpp"
+#include "tessera/comm/world.hpp"
+#include "tessera/io/hdf5.hpp"
+#include "tessera/io/npy.hpp"
+
+namespace tessera {
+namespace {
+
+/// A folder that rank 0 made and removes, the same name on all ranks.
+class Folder {
+  public:
+    Folder() {
+        Communicator& ranks = mpi_world();
+        std::vector<std::byte> name;
+        if (ranks.rank() == 0) {
+            char path[] = "/tmp/tessera-mpi-io-XXXXXX";
+            const char* made = ::mkdtemp(path);
+            const auto* bytes = reinterpret_cast<const std::byte*>(made);
+            name.assign(bytes, bytes + std::char_traits<char>::length(made));
+        }
+        ranks.broadcast(name, 0);
+        path_.assign(reinterpret_cast<const char*>(name.data()), name.size());
+    }
+    ~Folder() {
+        mpi_world().barrier();
+        if (mpi_world().rank() == 0) std::filesystem::remove_all(path_);
+    }
+    std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+  private:
+    std::string path_;
+};
+
+std::string contents(const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+Shape some_shape(std::uint64_t skip) {
+    const TileGrid grid{Tiling{5, 2, 9, 1}, Tiling{4, 4, 3}, Tiling{7, 6}};
+    std::vector<ShapeEntry> entries;
+    for (std::int64_t o = 0; o < grid.tile_total(); ++o)
+        if (o % 5 != static_cast<std::int64_t>(skip))
+            entries.push_back({TileOrdinal{o}, 1.0 + 0.1 * static_cast<double>(o)});
+    return Shape(grid, std::move(entries));
+}
+
+template <class T>
+struct RanksFiles : testing::Test {};
+using Scalars = testing::Types<float, double, std::complex<float>, std::complex<double>>;
+TYPED_TEST_SUITE(RanksFiles, Scalars);
+
+TYPED_TEST(RanksFiles, SameBytesAndSameTensorBack) {
+    using T = TypeParam;
+    Communicator& ranks = mpi_world();
+    const Folder folder;
+    for (const std::uint64_t skip : {1u, 4u}) {  // 4: the last tile is zero
+        const Shape shape = some_shape(skip);
+        const auto one = Tensor<T>::random(shape, 11);
+        const auto many = Tensor<T>::random(shape, 11, 0, {ranks, Distribution::even(shape.grid(), ranks.size())});
+        if (ranks.rank() == 0) {
+            write_tensor(folder / "one.h5", one);
+            write_npy(folder / "one.npy", one);
+        }
+        write_tensor(folder / "many.h5", many);
+        write_npy(folder / "many.npy", many);
+        EXPECT_EQ(contents(folder / "one.h5"), contents(folder / "many.h5"));
+        EXPECT_EQ(contents(folder / "one.npy"), contents(folder / "many.npy"));
+
+        const auto blocked = [&](const Shape&) {
+            return Distribution(ranks.size(), {{1}, {1}, {std::min(2, ranks.size()), Distribution::Deal::blocked}});
+        };
+        const auto back = read_tensor<T>(folder / "one.h5", 0, ranks, blocked);
+        EXPECT_EQ(back.shape(), one.shape());
+        EXPECT_EQ(checksum(back), checksum(one));
+        EXPECT_TRUE(back == many);
+        const auto any = read_any(folder / "many.h5", 0, ranks);
+        EXPECT_EQ(checksum(std::get<Tensor<T>>(any)), checksum(one));
+        const auto dense = read_npy_tensor(
+            folder / "many.npy", [&](const IndexVector&) { return shape.grid(); }, ranks);
+        EXPECT_EQ(checksum(std::get<Tensor<T>>(dense)), checksum(one));
+        EXPECT_EQ(std::get<Tensor<T>>(dense).shape(), one.shape());
+        ranks.barrier();
+    }
+}
+
+TEST(RanksFilesErrors, EveryRankThrows) {
+    Communicator& ranks = mpi_world();
+    const Folder folder;
+    const auto tile = [](const IndexVector& e) { return TileGrid{Tiling::uniform(e[0], 2)}; };
+    EXPECT_THROW(read_any(folder / "none.h5", 0, ranks), UserError);
+    EXPECT_THROW(read_npy_tensor(folder / "none.npy", tile, ranks), UserError);
+    const TileGrid grid{Tiling::uniform(12, 3)};
+    const auto x = Tensor<double>::random(Shape::dense(grid), 1, 0, {ranks, Distribution::even(grid, ranks.size())});
+    EXPECT_THROW(write_tensor(folder / "no/such/x.h5", x), UserError);
+    EXPECT_THROW(write_npy(folder / "no/such/x.npy", x), UserError);
+    write_tensor(folder / "x.h5", x);
+    EXPECT_THROW(read_tensor<float>(folder / "x.h5", 0, ranks), UserError);
+    // One bit that is not what norms and checksum say.
+    if (ranks.rank() == 0) {
+        std::string bytes = contents(folder / "x.h5");
+        bytes[bytes.size() - 3] = static_cast<char>(bytes[bytes.size() - 3] ^ 0x41);
+        std::ofstream(folder / "bad.h5", std::ios::binary) << bytes;
+        std::ofstream(folder / "short.npy", std::ios::binary) << "\x93NUMPY";
+    }
+    ranks.barrier();
+    EXPECT_THROW(read_any(folder / "bad.h5", 0, ranks), UserError);
+    EXPECT_THROW(read_npy_tensor(folder / "short.npy", tile, ranks), UserError);
+}
+
+TEST(RanksFilesEdges, EmptyAndRankZero) {
+    Communicator& ranks = mpi_world();
+    const Folder folder;
+    for (const Shape& shape :
+         {Shape(TileGrid{Tiling{2, 3}}), Shape::dense(TileGrid()), Shape::dense(TileGrid{Tiling()})}) {
+        const auto one = Tensor<double>::random(shape, 3);
+        const auto x = Tensor<double>::random(shape, 3, 0, {ranks, Distribution::even(shape.grid(), ranks.size())});
+        if (ranks.rank() == 0) write_npy(folder / "one.npy", one);
+        write_tensor(folder / "x.h5", x);
+        write_npy(folder / "x.npy", x);
+        EXPECT_EQ(contents(folder / "one.npy"), contents(folder / "x.npy"));
+        EXPECT_EQ(checksum(read_tensor<double>(folder / "x.h5", 0, ranks)), checksum(one));
+        ranks.barrier();
+    }
+}
+
+}  // namespace
+}  // namespace tessera
