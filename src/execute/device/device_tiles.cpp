@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/units.hpp"
+#include "machine/device_layout.hpp"
 #include "tessera/plan/plan.hpp"
 
 namespace tessera {
