@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "planning.hpp"
@@ -99,7 +100,7 @@ PapersTable simulate_papers(const std::function<void(int, int, const std::string
     add("  tile loads over the formula's", "ratio", 0.95, distributed.tiles_moved / formula(160, 4, 4, 3), 0.15, d);
 
     const auto s = synthetic();
-    add("synthetic 48k, dense, 16 nodes", "TF", 203, run(s).tflops, 0.30, s);
+    add("synthetic 48k, dense, 16 nodes", "TF", 203, run(s).tflops, 0.30, s, true);
 
     std::map<std::string, std::pair<Outcome, Outcome>> of;
     for (const char* v : {"v1", "v2", "v3"}) of[v] = {run(alkane(v, 3)), run(alkane(v, 108))};
@@ -107,26 +108,26 @@ PapersTable simulate_papers(const std::function<void(int, int, const std::string
     add("C65H132 v1, 108 GPUs", "s", 34.9, of["v1"].second.seconds, 0.30, alkane("v1", 108), true);
     const auto efficiency = [&](const char* v, double published) {
         add(fmt::format("C65H132 {}, efficiency of 108 GPUs over 3", v), "%", published,
-            100 * of[v].first.seconds / of[v].second.seconds / 36, 0.30, alkane(v, 108));
+            100 * of[v].first.seconds / of[v].second.seconds / 36, 0.30, alkane(v, 108), true);
     };
     efficiency("v1", 21);
     efficiency("v2", 36.5);
     efficiency("v3", 35.2);
-    add("C65H132 v3, 3 GPUs", "TF/GPU", 2.5, of["v3"].first.tflops_per_device, 0.30, alkane("v3", 3));
+    add("C65H132 v3, 3 GPUs", "TF/GPU", 2.5, of["v3"].first.tflops_per_device, 0.30, alkane("v3", 3), true);
 
     const auto machine = nlohmann::json::parse(to_json(summit));
     for (const auto& [field, source] : summit.sources) {
         if (!source.starts_with("fitted")) continue;
         auto pointer = "/" + field;
         std::replace(pointer.begin(), pointer.end(), '.', '/');
-        table.fitted[field] =
-            fmt::format("{:g}: {}", machine.at(nlohmann::json::json_pointer(pointer)).get<double>(), source);
+        table.fitted[field] = fmt::format("{:g}: {}", machine.at(nlohmann::json::json_pointer(pointer)).get<double>(),
+                                          source.substr(source.find(' ') + 1));
     }
     return table;
 }
 
 std::string to_text(const PapersTable& table) {
-    auto out = fmt::format("{:<46} {:<6} {:>9} {:>9} {:>6}  {}\n", "Summit", "", "published", "simulated", "ratio", "");
+    auto out = fmt::format("{:<46} {:<6} {:>9} {:>9} {:>6}\n", "Summit", "", "published", "simulated", "ratio");
     const auto figure = [](double x) { return x < 10 ? fmt::format("{:.3g}", x) : fmt::format("{:.1f}", x); };
     for (const auto& r : table.rows) {
         out += fmt::format("{:<46} {:<6} {:>9} {:>9} {:>6.2f}  {} {:.0f} %{}\n", r.what, r.unit, figure(r.published),
@@ -143,6 +144,7 @@ std::string to_text(const PapersTable& table) {
             auto end = value.find(' ', at);
             if (end == std::string::npos) end = value.size();
             if (line.size() + end - at > 98) {
+                line.pop_back();
                 out += line + "\n";
                 line = "    ";
             }

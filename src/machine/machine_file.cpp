@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -179,8 +180,9 @@ MachineFile read_machine(const std::string& name_or_path) {
     const auto found = path ? name_or_path : find_shared_data("machines/" + name_or_path + ".json");
     require(!found.empty(), "machine '{}' is not known: there are {}, this, and paths to JSON files", name_or_path,
             fmt::join(known_machines(), ", "));
+    std::error_code error;
     std::ifstream in(found, std::ios::binary);
-    require(in.good(), "machine file '{}' cannot be read", found);
+    require(in.good() && !std::filesystem::is_directory(found, error), "machine file '{}' cannot be read", found);
     const std::string text{std::istreambuf_iterator<char>(in), {}};
     require(!in.bad(), "machine file '{}' cannot be read", found);
     return parse_machine(text, found);

@@ -8,6 +8,7 @@
 #include <map>
 #include <random>
 
+#include "tessera/base/error.hpp"
 #include "tessera/comm/world.hpp"
 #include "tessera/contract/contract.hpp"
 

@@ -85,11 +85,116 @@ class Run(unittest.TestCase):
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
     def test_help_has_an_example(self):
-        for command in (["info"], ["contract"], ["run"], ["show"], ["energy"], ["bench"], ["bench", "sparse"], ["bench", "transpose"], ["bench", "triples"]):
+        for command in (["info"], ["contract"], ["run"], ["plan"], ["simulate"], ["show"], ["energy"], ["bench"], ["bench", "sparse"], ["bench", "transpose"], ["bench", "triples"]):
             self.assertIn("Example: tessera " + command[0], run(*command, "--help").stdout)
         run("--version")
         info = json.loads(run("info", "--json").stdout)
         self.assertIn("cpu", info)
+
+
+class PlanAndSimulate(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp())
+
+    def test_plan_has_the_fields_and_text_fits(self):
+        arguments = ["plan", "alkane:16:v2:min", "--machine", "summit", "--ranks", 4]
+        out = json.loads(run(*arguments, "--json").stdout)
+        for field in """spec flops products density bytes peak_bytes balance candidates generated_tiles algorithm ranks threads
+                        machine problem plan_seconds validate_seconds""".split():
+            self.assertIn(field, out)
+        self.assertEqual(len(out["peak_bytes"]["ranks"]), 4)
+        self.assertEqual(len(out["peak_bytes"]["devices"]), 12)
+        self.assertEqual(sum(c["chosen"] for c in out["candidates"]), 1)
+        for c in out["candidates"]:
+            for field in "algorithm bytes_sent seconds_predicted chosen reason".split():
+                self.assertIn(field, c)
+        text = run(*arguments).stdout
+        self.assertIn("validated", text)
+        self.assertLessEqual(max(map(len, text.splitlines())), 120)
+
+    def test_simulate_has_the_fields_and_agrees_with_plan(self):
+        common = ["alkane:16:v2:min", "--machine", "summit", "--ranks", 4, "--algorithm", "stationary_b", "--json"]
+        plan, out = (json.loads(run(command, *common).stdout) for command in ("plan", "simulate"))
+        for field in "seconds tflops tflops_per_device overlap flops products".split():
+            self.assertIn(field, out)
+        for field in "device network host_link cores".split():
+            self.assertGreaterEqual(out["busy"][field], 0)
+            self.assertLessEqual(out["busy"][field], 1.000001)
+        self.assertGreater(out["seconds"], 0)
+        self.assertAlmostEqual(out["tflops"], out["flops"] / out["seconds"] * 1e-12, delta=1e-6 * out["tflops"])
+        self.assertEqual(plan["flops"], out["flops"])
+        for field in "moved_host_to_device moved_device_to_host moved_device_to_device sent".split():
+            self.assertEqual(plan["bytes"][field], out["bytes"][field])
+
+    def test_more_devices_are_not_slower_and_no_device_works_too(self):
+        seconds = [
+            json.loads(run("simulate", "dense:8192,8192,8192,512", "--machine", "summit", "--devices-per-rank", n, "--json").stdout)["seconds"]
+            for n in (0, 1, 2, 3)
+        ]
+        self.assertEqual(seconds, sorted(seconds, reverse=True))
+
+    def test_trace(self):
+        path = self.folder / "out.json"
+        run("simulate", "blocks:12,256,0.4", "--machine", "summit", "--ranks", 4, "--trace", path)
+        trace = json.loads(path.read_text())["traceEvents"]
+        names = {(e["pid"], e["tid"]): e["args"]["name"] for e in trace if e["name"] == "thread_name"}
+        spans = [e for e in trace if e["ph"] == "X"]
+        self.assertGreater(len(spans), 0)
+        self.assertTrue(all((e["pid"], e["tid"]) in names for e in spans))
+        self.assertEqual({e["pid"] for e in spans}, {0, 1, 2, 3})
+        for word in ("device 0", "device 0 from host", "device 0 to host"):
+            self.assertIn(word, names.values())
+        # On one line spans follow each other.
+        for lane in names:
+            mine = sorted((e["ts"], e["ts"] + e["dur"]) for e in spans if (e["pid"], e["tid"]) == lane)
+            for (_, end), (start, _) in zip(mine, mine[1:]):
+                self.assertGreaterEqual(start, end - 0.01)
+
+    def test_own_machine_file_and_what_is_wrong_with_it(self):
+        path = self.folder / "own.json"
+        path.write_text('{"name": "own", "threads_per_rank": 4, "gemm": {"flops_per_second": 1e11}, "network": {"bytes_per_second": 1e9}}')
+        out = json.loads(run("simulate", "blocks:8,64,0.5", "--machine", path, "--ranks", 2, "--json").stdout)
+        self.assertEqual(out["machine"], "own")
+        self.assertEqual(out["tflops_per_device"], 0)
+        for text, word in [
+            ('{"name": "own", "gemm": {"flops": 1}}', "gemm.flops"),
+            ('{"name": "own", "threads_per_rank": -4}', "-4"),
+            ('{"name": "own", "threads_per_rank": "4"}', "threads_per_rank"),
+            ('{"name"', "JSON"),
+            ("", "JSON"),
+        ]:
+            path.write_text(text)
+            done = run("plan", "blocks:8,64,0.5", "--machine", path, code=2)
+            self.assertIn(word, done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+    def test_bad_input(self):
+        problem = ["blocks:8,64,0.5", "--machine", "summit"]
+        for arguments, code, word in [
+            (["plan"], 2, "problem"),
+            (["simulate"], 2, "problem"),
+            (["simulate", "--papers", "blocks:8,64,0.5"], 2, "--papers"),
+            (["plan", "blocks:8,64,0.5", "--machine", "sumit"], 2, "summit"),
+            (["plan", "blocks:8,64,0.5", "--machine", "/no/such.json"], 2, "/no/such.json"),
+            (["plan", *problem, "--ranks", "0"], 2, "ranks"),
+            (["plan", *problem, "--ranks", "x"], 2, "ranks"),
+            (["plan", *problem, "--ranks", "4", "--grid", "2x3"], 2, "2x3"),
+            (["plan", *problem, "--ranks", "4", "--grid", "2"], 2, "--grid 2"),
+            (["plan", *problem, "--ranks", "4", "--grid", "-2x-2"], 2, "-2x-2"),
+            (["plan", *problem, "--algorithm", "magic"], 2, "magic"),
+            (["plan", *problem, "--blocks", "magic"], 2, "magic"),
+            (["plan", *problem, "--b", "magic"], 2, "magic"),
+            (["plan", *problem, "--b", "device", "--devices-per-rank", "0"], 2, "device"),
+            (["plan", *problem, "--memory", "1KiB"], 3, "smallest"),
+            (["plan", *problem, "--memory", "lots"], 2, "lots"),
+            (["plan", *problem, "--filter", "-1"], 2, "-1"),
+            (["plan", "blocks:8,64,0.5", "--machine", "laptop", "--devices-per-rank", "2"], 2, "laptop"),
+            (["simulate", *problem, "--trace", "/no/such/folder/out.json"], 2, "/no/such/folder"),
+        ]:
+            done = run(*arguments, code=code)
+            self.assertIn(word, done.stderr)
+            self.assertEqual(done.stdout, "")
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
 
 class Contract(unittest.TestCase):

@@ -176,7 +176,7 @@ TYPED_TEST(Contract, MadeOnDemandIsBitwiseTheSameAsStored) {
         ContractOptions options;
         options.threads = 3;
         std::int64_t budget = 0;
-        options.on_plan = [&](const Plan& plan) { validate(plan, budget); };
+        options.on_plan = [&](const Plan& plan) { validate(plan, {budget, 0}); };
         const auto same = [&](const Contraction<T>& got) {
             ASSERT_TRUE(got.tensor == stored.tensor) << spec.text() << " budget " << budget;
             ASSERT_TRUE(budget == 0 || got.report.peak_host_bytes <= budget);

@@ -4,8 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include "inspect/build_plan.hpp"
 #include "simulate/shared_links.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/machine/machine_file.hpp"
+#include "tessera/problems/problem.hpp"
 
 namespace tessera {
 namespace {
@@ -292,6 +295,64 @@ TEST(Simulate, TheTraceCoversEveryLane) {
     EXPECT_EQ(end, s.seconds);
     EXPECT_EQ(flops, 6e9);
     EXPECT_TRUE(simulate(h.plan, h.machine).trace.spans.empty());
+}
+
+/// No run can be shorter than its busiest device, link or node alone, nor longer than all steps one after another.
+TEST(Simulate, RealPlansLieBetweenTheirBounds) {
+    const auto summit = read_machine("summit").machine;
+    for (const char* text : {"alkane:16:v2:min", "dense:4000,4000,4000,500", "blocks:20,200,0.3"})
+        for (int ranks : {1, 2, 5})
+            for (int devices : {0, 1, 3}) {
+                const auto problem = make_problem(text);
+                const ContractionSpec spec(problem.spec);
+                auto machine = summit;
+                machine.ranks = ranks;
+                machine.devices_per_rank = devices;
+                PlanRequest request;
+                request.spec = &spec;
+                request.a = &problem.a;
+                request.b = &problem.b;
+                if (problem.b_on_demand) request.source_b = SourceKind::host_made;
+                request.screening.given = problem.c ? &*problem.c : nullptr;
+                const auto plan = build_plan(request, machine);
+                const auto s = simulate(plan, machine);
+                double least = 0, most = 0;
+                for (const auto& d : plan.device_counts) {
+                    least = std::max(least, d.flops / machine.device.gemm.flops_per_second);
+                    least =
+                        std::max(least, static_cast<double>(d.loaded_bytes) / machine.host_to_device.bytes_per_second);
+                    most += 10 * d.flops / machine.device.gemm.flops_per_second;
+                }
+                for (const auto& r : plan.rank_counts) {
+                    if (devices == 0) least = std::max(least, r.flops / machine.gemm.flops_per_second);
+                    most +=
+                        100 * r.flops / machine.gemm.flops_per_second + 1e-3 * static_cast<double>(plan.steps.size());
+                    most += static_cast<double>(r.received_bytes + r.made_bytes) / 1e8;
+                }
+                const auto& n = plan.counts;
+                most += static_cast<double>(n.loaded_bytes + n.stored_bytes + n.copied_bytes) / 1e9;
+                most += static_cast<double>(plan.arrivals.size()) * machine.network_tile_seconds;
+                EXPECT_GE(s.seconds, least * (1 - 1e-5)) << text << " " << ranks << " " << devices;
+                EXPECT_LE(s.seconds, most) << text << " " << ranks << " " << devices;
+                EXPECT_GE(s.overlap, 0);
+                EXPECT_LE(s.overlap, 1);
+                for (double busy : {s.busy.device, s.busy.network, s.busy.host_link, s.busy.cores}) {
+                    EXPECT_GE(busy, 0);
+                    EXPECT_LE(busy, 1 + 1e-9);
+                }
+                // The same again, and with a trace, to the last bit.
+                const auto again = simulate(plan, machine, {true});
+                EXPECT_EQ(again.seconds, s.seconds);
+                double end = 0;
+                for (const auto& span : again.trace.spans) end = std::max(end, span.end);
+                EXPECT_LE(end, s.seconds);
+                // Faster links never hurt by more than the order of events can.
+                auto faster = machine;
+                faster.host_to_device.bytes_per_second *= 8;
+                faster.network.bytes_per_second *= 8;
+                faster.network_tile_seconds = 0;
+                EXPECT_LE(simulate(plan, faster).seconds, 1.05 * s.seconds);
+            }
 }
 
 }  // namespace
