@@ -39,7 +39,6 @@ std::vector<Field> fields_of(MachineModel& m) {
         real("copy_bytes_per_second", &m.copy_bytes_per_second),
         whole("devices_per_rank", &m.devices_per_rank, 0),
         bytes("device.memory", &m.device.memory),
-        bytes("device.reserved", &m.device.reserved),
         real("device.gemm.flops_per_second", &m.device.gemm.flops_per_second),
         real("device.gemm.half_size", &m.device.gemm.half_size),
         real("device.make_bytes_per_second", &m.device.make_bytes_per_second),

@@ -13,7 +13,7 @@
 #include "base/hash.hpp"
 #include "execute/device/execute_devices.hpp"
 #include "inspect/build_plan.hpp"
-#include "machine/device_reserve.hpp"
+#include "machine/device_layout.hpp"
 #include "support/dense_einsum.hpp"
 #include "tensor/tensor_impl.hpp"
 #include "tessera/base/error.hpp"
