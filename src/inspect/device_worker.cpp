@@ -21,7 +21,7 @@ struct Lane {
     DeviceLayout layout;
     std::vector<StageRef> stages;
     std::vector<std::int32_t> at[2];      // arrival of a tile in this device's memory, newest
-    std::vector<std::int32_t> before[2];  // the arrival before it: the next chunk's come ahead of this one's products
+    std::vector<std::int32_t> now[2];     // the one that the chunk at hand uses: the next chunk may bring it anew
     std::vector<std::int32_t> in_use[2];  // the stage it came for; INT32_MAX: stays
     std::vector<std::vector<std::int32_t>> arrived, copied_out;  // per stage: steps
     std::vector<std::pair<std::int64_t, std::int64_t>> range;    // per stage: its arrivals that can be evicted
@@ -30,7 +30,7 @@ struct Lane {
     std::pair<std::int64_t, std::int64_t> held{0, 0};            // arrivals of B that stay for the block at hand
     std::vector<std::int32_t> held_steps;
     std::vector<std::int32_t> device_sum;  // of the block at hand, by place in the block
-    std::int32_t last_load[2] = {-1, -1};  // of the host ring's halves
+    std::vector<std::int32_t> ring_loads[2];  // of the host ring's halves: the steps that empty them
     std::int64_t ring = 0, ring_bytes = 0;
     int ring_buffers = 1;
 };
@@ -211,8 +211,8 @@ void DeviceWorker::emit() {
     for (auto& lane : lanes_) {
         for (int o = 0; o < 2; ++o) {
             lane.at[o].assign(in_.bytes(static_cast<Operand>(o)).size(), -1);
-            lane.before[o].assign(lane.at[o].size(), -1);
             lane.in_use[o].assign(lane.at[o].size(), -1);
+            lane.now[o].assign(lane.at[o].size(), -1);
         }
         const auto n = lane.stages.size();
         lane.arrived.resize(n);
@@ -264,9 +264,13 @@ std::vector<std::int32_t> DeviceWorker::bring(int d, const std::vector<ChunkTile
         }
         from.emplace_back(source, &tile);
     }
-    std::stable_sort(from.begin(), from.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
+    // Tiles of A first: whoever waits for the ring waits for the loads with tiles of B alone.
+    std::stable_sort(from.begin(), from.end(), [](const auto& x, const auto& y) {
+        return x.first != y.first ? x.first < y.first : x.second->operand < y.second->operand;
+    });
 
     std::vector<std::int32_t> steps;
+    std::pair<int, std::int32_t> before{made - 1, -1};  // the piece before, of the same source: the last one stands for all
     auto& n = counts(d);
     for (std::size_t begin = 0; begin < from.size();) {
         auto end = begin + 1;
@@ -276,6 +280,7 @@ std::vector<std::int32_t> DeviceWorker::bring(int d, const std::vector<ChunkTile
             piece += from[end++].second->bytes;
         const int source = from[begin].first;
         std::vector<std::int32_t> waits{after};
+        if (source == before.first) waits.push_back(before.second);
         const auto first = static_cast<std::int64_t>(plan.arrivals.size());
         for (auto i = begin; i < end; ++i) {
             const auto& tile = *from[i].second;
@@ -297,7 +302,6 @@ std::vector<std::int32_t> DeviceWorker::bring(int d, const std::vector<ChunkTile
                 ++n.made_tiles;
             }
             if (source != made) (o == 0 ? n.loaded_a : n.loaded_b) += tile.bytes;
-            lane.before[o][tile.slot] = lane.at[o][tile.slot];
             lane.at[o][tile.slot] = w_.add_arrival(tile.operand, tile.slot, (tile.resident ? resident : base) + tile.offset,
                                                    tile.bytes, taken);
             lane.in_use[o][tile.slot] = tile.resident ? INT32_MAX : static_cast<std::int32_t>(t);
@@ -306,8 +310,8 @@ std::vector<std::int32_t> DeviceWorker::bring(int d, const std::vector<ChunkTile
         const auto kind = source == made ? StepKind::make : source == from_host ? StepKind::load : StepKind::copy;
         const auto step = w_.add_step(kind, rank_, d, source >= 0 ? source : -1, first, last, waits);
         step_of_.resize(plan.arrivals.size() - first_arrival_, step);
-        if (source == from_host && host_made(Operand::b))
-            lane.last_load[t % static_cast<std::size_t>(lane.ring_buffers)] = step;
+        if (source == from_host && host_made(Operand::b) && from[end - 1].second->operand == Operand::b)
+            lane.ring_loads[t % static_cast<std::size_t>(lane.ring_buffers)].push_back(step);
         if (source >= 0) {
             auto& other = lanes_[source];
             for (auto i = begin; i < end; ++i) {
@@ -317,6 +321,7 @@ std::vector<std::int32_t> DeviceWorker::bring(int d, const std::vector<ChunkTile
                     other.copied_out[use].push_back(step);
             }
         }
+        before = {source, step};
         steps.push_back(step);
         begin = end;
     }
@@ -325,17 +330,20 @@ std::vector<std::int32_t> DeviceWorker::bring(int d, const std::vector<ChunkTile
 
 /// Tiles of B that the cores make pass through the host's ring, one half while the other is being loaded.
 void DeviceWorker::make_b(Lane& lane, const std::vector<ChunkTile>& tiles, std::size_t t) {
-    if (!host_made(Operand::b)) return;
+    if (!host_made(Operand::b) ||
+        std::none_of(tiles.begin(), tiles.end(), [](const ChunkTile& x) { return x.operand == Operand::b; }))
+        return;
     made_at_[1].resize(in_.bytes(Operand::b).size(), -1);
     const auto half = t % static_cast<std::size_t>(lane.ring_buffers);
     std::int64_t at = lane.ring + static_cast<std::int64_t>(half) * lane.ring_bytes;
+    const auto emptied = std::exchange(lane.ring_loads[half], {});
     for (const auto& tile : tiles) {
         if (tile.operand != Operand::b) continue;
         const auto bytes = in_.bytes(Operand::b)[tile.slot];
         const auto i = w_.add_arrival(Operand::b, tile.slot, at, bytes);
         at += bytes;
         made_at_[1][tile.slot] = i;
-        step_of_.push_back(w_.add_step(StepKind::make, rank_, -1, -1, i, i + 1, {lane.last_load[half]}));
+        step_of_.push_back(w_.add_step(StepKind::make, rank_, -1, -1, i, i + 1, emptied));
         ++w_.plan.rank_counts[rank_].made_tiles;
         w_.plan.rank_counts[rank_].made_bytes += bytes;
     }
@@ -357,6 +365,7 @@ void DeviceWorker::emit_arrivals(int d, std::size_t t) {
     std::vector<ChunkTile> stay, go;
     for (const auto& tile : tiles) (tile.resident ? stay : go).push_back(tile);
     auto steps = bring(d, stay, 0, t, -1);
+    for (const auto& tile : stay) lane.now[static_cast<int>(tile.operand)][tile.slot] = lane.at[static_cast<int>(tile.operand)][tile.slot];
     make_b(lane, go, t);
     lane.range[t].first = static_cast<std::int64_t>(w_.plan.arrivals.size());
     const auto more = bring(d, go, buffer_at(lane, t), t, after);
@@ -395,11 +404,17 @@ void DeviceWorker::emit_compute(int d, std::size_t t) {
             for (const auto s : bring(d, block.held, region, t, after)) waits.push_back(s);
             lane.held.second = static_cast<std::int64_t>(plan.arrivals.size());
             // Others may not count on them: they go with the block, not with a chunk.
-            for (const auto& tile : block.held) lane.in_use[static_cast<int>(tile.operand)][tile.slot] = -1;
+            for (const auto& tile : block.held) {
+                const int o = static_cast<int>(tile.operand);
+                lane.in_use[o][tile.slot] = -1;
+                lane.now[o][tile.slot] = lane.at[o][tile.slot];
+            }
         }
         waits.insert(waits.end(), freed.begin(), freed.end());
     }
 
+    for (auto i = lane.range[t].first; i < lane.range[t].second; ++i)
+        lane.now[static_cast<int>(plan.arrivals[i].operand)][plan.arrivals[i].slot] = static_cast<std::int32_t>(i);
     const auto& part = block.chunks[c];
     const auto begin = static_cast<std::int64_t>(plan.chains.size());
     std::vector<std::int32_t> complete;
@@ -421,12 +436,8 @@ void DeviceWorker::emit_compute(int d, std::size_t t) {
         if (s.first + done_[ch.sum] == s.last) complete.push_back(ch.sum);
         for (auto p = chain.first_product; p < chain.first_product + ch.products; ++p) {
             auto& product = plan.products[p];
-            const auto at = [&](int o, std::int32_t slot) {
-                const bool newer = lane.in_use[o][slot] == static_cast<std::int32_t>(t) + 1;
-                return newer ? lane.before[o][slot] : lane.at[o][slot];
-            };
-            product.at_a = at(0, product.a);
-            product.at_b = at(1, product.b);
+            product.at_a = lane.now[0][product.a];
+            product.at_b = lane.now[1][product.b];
         }
     }
     const auto step = w_.add_step(StepKind::compute, rank_, d, -1, begin, static_cast<std::int64_t>(plan.chains.size()),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 
 #include "base/check.hpp"
 #include "base/units.hpp"
@@ -342,9 +343,14 @@ Plan PlanWriter::write() {
         for (auto i : order) sums[how.rank_of[i]].push_back(i);
     }
     std::vector<std::unique_ptr<Worker>> workers;
-    for (int k = 0; k < plan.ranks; ++k)
-        workers.push_back(plan.devices_per_rank > 0 ? device_worker(*this, k, std::move(sums[k]))
-                                                    : host_worker(*this, k, std::move(sums[k])));
+    std::optional<BudgetError> refused;  // by the rank that needs the most
+    for (int k = 0; k < plan.ranks; ++k) try {
+            workers.push_back(plan.devices_per_rank > 0 ? device_worker(*this, k, std::move(sums[k]))
+                                                        : host_worker(*this, k, std::move(sums[k])));
+        } catch (const BudgetError& e) {
+            if (!refused || e.smallest_bytes() > refused->smallest_bytes()) refused.emplace(e);
+        }
+    if (refused) throw *refused;
     messages_.resize(ranks);
     received_.resize(ranks);
     for (int k = 0; k < plan.ranks; ++k) gather_needs(k, *workers[k]);
