@@ -9,7 +9,7 @@
 #include "kernels/cuda/check.hpp"
 #include "kernels/cuda/device.hpp"
 #include "kernels/cuda/grouped_gemm.hpp"
-#include "machine/device_reserve.hpp"
+#include "machine/device_layout.hpp"
 
 namespace tessera {
 
