@@ -300,8 +300,10 @@ void DeviceInterpreter<T>::host_ready(std::int32_t step) {
             }
             break;
         case StepKind::merge:
-            for (auto i = s.begin; i < s.end; ++i)
-                tasks.emplace_back([this, i](Scratch&) { merge(plan_.moves[static_cast<std::size_t>(i)]); });
+            // One after another: they are a tree.
+            tasks.emplace_back([this, &s](Scratch&) {
+                for (auto i = s.begin; i < s.end; ++i) merge(plan_.moves[static_cast<std::size_t>(i)]);
+            });
             break;
         case StepKind::finish:
             for (auto i = s.begin; i < s.end; ++i) {

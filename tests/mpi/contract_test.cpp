@@ -1,0 +1,168 @@
+// Contractions across ranks give the bits of one rank: random specs, distributions, algorithms, types and options.
+
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <map>
+#include <random>
+
+#include "tessera/comm/world.hpp"
+#include "tessera/contract/contract.hpp"
+
+namespace tessera {
+namespace {
+
+using Random = std::mt19937_64;
+
+constexpr const char* kSpecs[] = {"ik,kj->ij",   "ki,kj->ji",    "aibj,jbck->ciak", "hik,hkj->hij", "ij,kl->ikjl", "ik,ik->",
+                                  "iik,kj->ij",  "ijk,kl->jl",   "ijk,jkl->li",     "ik,kj->j",     "kij,k->ij",   "abc,bd->dca",
+                                  "ijk,ijk->ij", "ijj,jk->ik"};
+constexpr const char* kAlgorithms[] = {"auto", "stationary_b", "outer_product", "split_k", "replicate_b"};
+
+Tiling random_tiling(Random& r) {
+    std::vector<std::int64_t> sizes(1 + r() % 4);
+    for (auto& s : sizes) s = 1 + static_cast<std::int64_t>(r() % 9);
+    return Tiling::from_sizes(sizes);
+}
+
+Shape random_shape(Random& r, const std::string& labels, std::map<char, Tiling>& tilings) {
+    std::vector<Tiling> of;
+    for (char l : labels) {
+        if (!tilings.count(l)) tilings.emplace(l, random_tiling(r));
+        of.push_back(tilings.at(l));
+    }
+    const TileGrid grid(of);
+    std::vector<ShapeEntry> e;
+    for (std::int64_t o = 0; o < grid.tile_total(); ++o)
+        if (r() % 10 < 6) e.push_back({TileOrdinal{o}, 1.0 + static_cast<double>(r() % 5)});
+    return Shape(grid, std::move(e));
+}
+
+Distribution random_distribution(Random& r, const TileGrid& grid, int ranks) {
+    std::vector<Distribution::Axis> axes(static_cast<std::size_t>(grid.rank()));
+    int left = ranks;
+    for (auto& a : axes) {
+        a.ranks = 1 + static_cast<int>(r() % static_cast<unsigned>(left));
+        left /= a.ranks;
+        a.deal = r() % 2 ? Distribution::Deal::cyclic : Distribution::Deal::blocked;
+    }
+    return Distribution(ranks, axes);
+}
+
+template <Scalar T>
+void random_contractions(std::uint64_t seed, int trials) {
+    Random r(seed);  // the same on all ranks
+    Communicator& ranks = mpi_world();
+    for (int trial = 0; trial < trials; ++trial) {
+        const ContractionSpec spec(kSpecs[r() % std::size(kSpecs)]);
+        std::map<char, Tiling> tilings;
+        const Shape sa = random_shape(r, spec.a(), tilings), sb = random_shape(r, spec.b(), tilings);
+        const auto grid = spec.result_grid(sa.grid(), sb.grid());
+        const auto a1 = Tensor<T>::random(sa, seed + 1), b1 = Tensor<T>::random(sb, seed + 2);
+        const auto a = Tensor<T>::random(sa, seed + 1, 0, {ranks, random_distribution(r, sa.grid(), ranks.size())});
+        const auto b = Tensor<T>::random(sb, seed + 2, 0, {ranks, random_distribution(r, sb.grid(), ranks.size())});
+
+        ContractOptions one, many;
+        one.alpha = r() % 2 ? 1.0 : -0.75;
+        one.threads = 1;
+        one.filter = r() % 4 == 0 ? 2.0 : 0;
+        if (is_complex<T>) {
+            one.conjugate_a = r() % 2;
+            one.conjugate_b = r() % 2;
+        }
+        Shape given;
+        if (r() % 4 == 0) {
+            std::map<char, Tiling> same = tilings;
+            given = random_shape(r, spec.c(), same);
+            one.result_shape = &given;
+        }
+        const bool adds = r() % 3 == 0;
+        if (adds) one.beta = 0.5;
+        many = one;
+        many.threads = 1 + static_cast<int>(r() % 2);
+        many.algorithm = kAlgorithms[r() % 5];
+        if (!adds && r() % 2) many.result_distribution = random_distribution(r, grid, ranks.size());
+        const bool made = !adds && r() % 3 == 0 && !spec.needs_reduction(1);
+
+        const Shape old_shape = adds ? random_shape(r, spec.c(), tilings) : Shape(grid);
+        const auto where = random_distribution(r, grid, ranks.size());
+        std::atomic<std::int64_t> calls{0};
+        const GeneratedTensor<T> made_b{b1.shape(), [&](const TileInfo& info, std::span<T> tile) {
+                                            ++calls;
+                                            const auto from = b1.tile(info.coordinates);
+                                            std::copy(from.begin(), from.end(), tile.begin());
+                                        }};
+        Tensor<T> want, got;
+        ContractReport report;
+        std::int64_t planned = 0, needed = 0;
+        const auto label = fmt::format("{} trial {} algorithm {} of {} ranks", spec.text(), trial, many.algorithm, ranks.size());
+        many.on_plan = [&](const Plan& plan) {
+            planned = plan.counts.sent_bytes;
+            needed = plan.rank_counts[static_cast<std::size_t>(ranks.rank())].made_tiles;
+            validate(plan);
+        };
+        try {
+            if (adds) {
+                want = Tensor<T>::random(old_shape, seed + 3);
+                got = Tensor<T>::random(old_shape, seed + 3, 0, {ranks, where});
+                contract_into<T>(spec.text(), a1, b1, want, one);
+                report = contract_into<T>(spec.text(), a, b, got, many);
+            } else {
+                want = contract<T>(spec.text(), a1, b1, one).tensor;
+                auto result = made ? contract<T>(spec.text(), a, made_b, many) : contract<T>(spec.text(), a, b, many);
+                report = result.report;
+                got = std::move(result.tensor);
+            }
+        } catch (const UserError& e) {  // split_k or replicate_b where they cannot be
+            ASSERT_TRUE(many.algorithm == "split_k" || many.algorithm == "replicate_b") << label << ": " << e.what();
+            continue;
+        }
+        ASSERT_EQ(checksum(got), checksum(want)) << label;
+        ASSERT_TRUE(got.shape() == want.shape()) << label;
+        EXPECT_EQ(report.sent_bytes, planned) << label;
+        EXPECT_EQ(report.ranks, ranks.size());
+        if (made) {
+            EXPECT_EQ(calls.load(), needed) << label;
+        }
+    }
+}
+
+TEST(ContractAcrossRanks, SameBitsFloat64) { random_contractions<double>(1, 150); }
+TEST(ContractAcrossRanks, SameBitsFloat32) { random_contractions<float>(2, 40); }
+TEST(ContractAcrossRanks, SameBitsComplex64) { random_contractions<std::complex<float>>(3, 40); }
+TEST(ContractAcrossRanks, SameBitsComplex128) { random_contractions<std::complex<double>>(4, 40); }
+
+TEST(ContractAcrossRanks, OneOperand) {
+    Random r(9);
+    Communicator& ranks = mpi_world();
+    for (const auto* text : {"ijk->kji", "iij->j", "ijk->", "ijk->ik", "ij->ji", "iji->ji"}) {
+        const ContractionSpec spec(text);
+        std::map<char, Tiling> tilings;
+        const Shape s = random_shape(r, spec.a(), tilings);
+        const auto x1 = Tensor<double>::random(s, 5);
+        const auto x = Tensor<double>::random(s, 5, 0, {ranks, random_distribution(r, s.grid(), ranks.size())});
+        EXPECT_EQ(checksum(contract(text, x).tensor), checksum(contract(text, x1).tensor)) << text;
+    }
+}
+
+TEST(ContractAcrossRanks, LongMessagesAndOverlap) {
+    Communicator& ranks = mpi_world();
+    const auto t = Tiling::uniform(600, 100);
+    const Shape s = Shape::dense({t, t});
+    const auto a = Tensor<double>::random(s, 1, 0, {ranks, Distribution::even(s.grid(), ranks.size())});
+    const auto b = Tensor<double>::random(s, 2, 0, {ranks, Distribution::even(s.grid(), ranks.size())});
+    const auto one = contract("ik,kj->ij", Tensor<double>::random(s, 1), Tensor<double>::random(s, 2));
+    for (const auto* algorithm : {"stationary_b", "outer_product", "replicate_b"}) {
+        ContractOptions options;
+        options.algorithm = algorithm;
+        const auto c = contract("ik,kj->ij", a, b, options);
+        EXPECT_EQ(checksum(c.tensor), checksum(one.tensor)) << algorithm;
+        EXPECT_GE(c.report.overlap, 0);
+        EXPECT_LE(c.report.overlap, 1);
+    }
+}
+
+}  // namespace
+}  // namespace tessera
