@@ -71,7 +71,7 @@ struct PlainPanel {
 };
 
 template <class T>
-__global__ void __launch_bounds__(kPlainThreads2, 2)
+__global__ void __launch_bounds__(kPlainThreads2, sizeof(T) == 16 ? 1 : 2)
     plain_grouped_kernel(const GroupedTile* tiles, const GroupedProduct* products, const GroupedItem* items,
                          int item_count, unsigned* counter) {
     __shared__ T a[2][kPlainDepth][kPlainSide + 1], b[2][kPlainDepth][kPlainSide + 1];
