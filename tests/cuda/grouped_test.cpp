@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -130,7 +131,9 @@ struct Case {
                 bound += cuda::grouped_bytes_bound(t.c.rows, t.c.columns, static_cast<std::int64_t>(end - begin));
             }
             const cuda::GroupedLaunch launch = list.plan(cuda::device_info(0).multiprocessors, tuning);
-            if (tuning.shape < 0) EXPECT_LE(launch.bytes, bound);
+            if (tuning.shape < 0) {
+                EXPECT_LE(launch.bytes, bound);
+            }
             std::vector<char> host(static_cast<std::size_t>(launch.bytes));
             list.write_image(host.data());
             const cuda::DeviceBuffer image(host.size());
