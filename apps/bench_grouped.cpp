@@ -13,6 +13,7 @@
 #include "base/hash.hpp"
 #include "base/hash_fill.hpp"
 #include "base/parallel.hpp"
+#include "commit.hpp"
 #include "cublas_library.hpp"
 #include "kernels/cuda/grouped_gemm.hpp"
 #include "kernels/gemm.hpp"
@@ -322,7 +323,7 @@ void bench_grouped(const GroupedOptions& options, nlohmann::json& report) {
     report["driver"] = info.driver;
     report["multiprocessors"] = info.multiprocessors;
     report["cublas"] = cublas.version();
-    report["commit"] = TESSERA_COMMIT;
+    report["commit"] = build_commit();
     report["gemm_gflops"] = gemm;
     report["rows"] = std::move(rows);
     if (!options.quiet) fmt::print(stderr, "cuBLAS DGEMM {:.1f} GF/s\n", gemm);

@@ -9,7 +9,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
@@ -20,8 +19,10 @@
 #include "base/check.hpp"
 #include "base/cpu.hpp"
 #include "base/parallel.hpp"
+#include "commit.hpp"
 #include "kernels/cuda/transpose.hpp"
 #include "kernels/transpose.hpp"
+#include "probe/rates.hpp"
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
@@ -64,12 +65,13 @@ Extents spread_extents(double volume, int rank, int ratio) {
         if (std::abs(std::log(product(n) / volume)) < std::abs(std::log(product(best) / volume))) best = n;
         (product(n) < volume ? low : high) = middle;
     }
-    // Equal extents jump by whole powers: lengthen single ones until the volume is reached.
-    for (std::size_t i = 0; i < best.size(); ++i) {
-        auto longer = best;
-        ++longer[i];
-        if (std::abs(std::log(product(longer) / volume)) < std::abs(std::log(product(best) / volume))) best = longer;
-    }
+    // Equal extents jump by whole powers: lengthen or shorten single ones while that comes nearer.
+    for (std::size_t i = 0; i < best.size(); ++i)
+        for (const int step : {1, -1}) {
+            auto other = best;
+            other[i] = std::max<std::int64_t>(2, other[i] + step);
+            if (std::abs(std::log(product(other) / volume)) < std::abs(std::log(product(best) / volume))) best = other;
+        }
     return best;
 }
 
@@ -186,13 +188,6 @@ void check_sample(const Extents& extents, const Perm& permutation, const std::fu
     }
 }
 
-std::string cpu_name() {
-    std::ifstream file("/proc/cpuinfo");
-    for (std::string line; std::getline(file, line);)
-        if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
-    return "unknown";
-}
-
 /// The contenders on one machine; rates are in GB/s, bytes read plus bytes written.
 struct Times {
     double copy = 0, scatter = 0, tessera = 0;
@@ -227,7 +222,8 @@ class CpuContenders final : public Contenders {
         Times t;
         t.copy = std::min(best_of(options_.repeats, [&] { copy_memcpy(in, out, n, threads_); }),
                           best_of(options_.repeats, [&] { copy_streaming(in, out, n, threads_); }));
-        if (options_.scatter) t.scatter = seconds([&] { scatter(extents, permutation, in, out, threads_); });
+        if (options_.scatter)
+            t.scatter = best_of(options_.repeats, [&] { scatter(extents, permutation, in, out, threads_); });
         std::fill(out, out + n, -1.0);
         const auto plan = kernels::plan_transpose(extents, permutation, sizeof(double));
         t.tessera =
@@ -316,17 +312,6 @@ class DeviceContenders final : public Contenders {
     kernels::cuda::Event start_, stop_;
 };
 
-struct Mean {
-    double log_sum = 0, worst = 1e30;
-    int count = 0;
-    void add(double x) {
-        log_sum += std::log(x);
-        worst = std::min(worst, x);
-        ++count;
-    }
-    double geomean() const { return count ? std::exp(log_sum / count) : 0; }
-};
-
 std::vector<Perm> permutations_for(int rank, const BenchTransposeOptions& options, std::mt19937_64& rng) {
     Perm p(static_cast<std::size_t>(rank));
     std::iota(p.begin(), p.end(), 0);
@@ -345,6 +330,56 @@ std::vector<Perm> permutations_for(int rank, const BenchTransposeOptions& option
         all.push_back(inverse);
     }
     return all;
+}
+
+struct Mean {
+    double log_sum = 0, least = 1e30;
+    int count = 0;
+    void add(double x) {
+        log_sum += std::log(x);
+        least = std::min(least, x);
+        ++count;
+    }
+    double geomean() const { return count ? std::exp(log_sum / count) : 0; }
+};
+
+/// What is said of a group of cases.
+struct Figures {
+    Mean of_copy, over_scatter, copy_gbps;
+    void add(const nlohmann::json& c) {
+        of_copy.add(c["of_copy"].get<double>());
+        copy_gbps.add(c["copy_gbps"].get<double>());
+        if (c.contains("over_scatter")) over_scatter.add(c["over_scatter"].get<double>());
+    }
+    nlohmann::json to_json() const {
+        nlohmann::json j = {{"cases", of_copy.count},
+                            {"geomean_of_copy", of_copy.geomean()},
+                            {"worst_of_copy", of_copy.least},
+                            {"geomean_copy_gbps", copy_gbps.geomean()}};
+        if (over_scatter.count) j["geomean_over_scatter"] = over_scatter.geomean();
+        return j;
+    }
+};
+
+nlohmann::json summary(const nlohmann::json& cases) {
+    Figures all;
+    std::map<int, Figures> by_rank;
+    std::map<double, Figures> by_volume;
+    for (const auto& c : cases) {
+        all.add(c);
+        by_rank[c["rank"].get<int>()].add(c);
+        by_volume[c["volume"].get<double>()].add(c);
+    }
+    nlohmann::json out = all.to_json();
+    for (const auto& [rank, figures] : by_rank) {
+        out["by_rank"].push_back(figures.to_json());
+        out["by_rank"].back()["rank"] = rank;
+    }
+    for (const auto& [volume, figures] : by_volume) {
+        out["by_volume"].push_back(figures.to_json());
+        out["by_volume"].back()["volume"] = volume;
+    }
+    return out;
 }
 
 }  // namespace
@@ -368,7 +403,6 @@ int bench_transpose(const BenchTransposeOptions& options, nlohmann::json& out) {
                 shapes.push_back({v, r, s, spread_extents(v, r, s)});
                 largest = std::max(largest, shapes.back().elements());
             }
-    std::mt19937_64 rng(options.seed);
     std::unique_ptr<Contenders> contenders;
     if (options.device >= 0)
         contenders = std::make_unique<DeviceContenders>(largest, options);
@@ -378,19 +412,20 @@ int bench_transpose(const BenchTransposeOptions& options, nlohmann::json& out) {
     out = contenders->machine();
     out["benchmark"] = options.reverse ? "transpose, reverse permutations" : "transpose, random permutations";
     out["element"] = "float64";
-    out["commit"] = options.commit.empty() ? TESSERA_COMMIT : options.commit;
+    out["commit"] = options.commit.empty() ? build_commit() : options.commit;
     out["repeats"] = options.repeats;
     out["seed"] = options.seed;
     out["cases"] = nlohmann::json::array();
-    Mean of_copy, over_scatter, copy_rate;
-    std::map<int, std::pair<Mean, Mean>> by_rank;
     for (auto& shape : shapes) {
+        // A shape's cases do not depend on which other shapes are asked for.
+        std::seed_seq seeds{options.seed, static_cast<std::uint64_t>(shape.volume),
+                            static_cast<std::uint64_t>(shape.rank), static_cast<std::uint64_t>(shape.ratio)};
+        std::mt19937_64 rng(seeds);
         std::shuffle(shape.extents.begin(), shape.extents.end(), rng);
         const double bytes = 2.0 * sizeof(double) * static_cast<double>(shape.elements());
-        Mean here;
+        const auto first = out["cases"].size();
         for (const Perm& p : permutations_for(shape.rank, options, rng)) {
             const Times t = contenders->time(shape.extents, p, rng);
-            const double ratio = t.copy / t.tessera;
             nlohmann::json c = {{"volume", shape.volume},
                                 {"elements", shape.elements()},
                                 {"rank", shape.rank},
@@ -399,35 +434,33 @@ int bench_transpose(const BenchTransposeOptions& options, nlohmann::json& out) {
                                 {"permutation", p},
                                 {"gbps", bytes / t.tessera * 1e-9},
                                 {"copy_gbps", bytes / t.copy * 1e-9},
-                                {"of_copy", ratio}};
-            of_copy.add(ratio);
-            here.add(ratio);
-            copy_rate.add(bytes / t.copy * 1e-9);
-            by_rank[shape.rank].first.add(ratio);
+                                {"of_copy", t.copy / t.tessera}};
             if (t.scatter > 0) {
                 c["scatter_gbps"] = bytes / t.scatter * 1e-9;
                 c["over_scatter"] = t.scatter / t.tessera;
-                over_scatter.add(t.scatter / t.tessera);
-                by_rank[shape.rank].second.add(t.scatter / t.tessera);
             }
             out["cases"].push_back(std::move(c));
         }
-        if (options.progress)
+        if (options.progress) {
+            Figures here;
+            for (auto i = first; i < out["cases"].size(); ++i) here.add(out["cases"][i]);
             fmt::print(stderr, "volume {:.0f}e6 rank {:2} ratio {:2}: of copy {:.3f}, worst {:.3f}\n",
-                       shape.volume * 1e-6, shape.rank, shape.ratio, here.geomean(), here.worst);
+                       shape.volume * 1e-6, shape.rank, shape.ratio, here.of_copy.geomean(), here.of_copy.least);
+        }
     }
-    auto& s = out["summary"];
-    s["geomean_of_copy"] = of_copy.geomean();
-    s["worst_of_copy"] = of_copy.worst;
-    s["geomean_copy_gbps"] = copy_rate.geomean();
-    s["cases"] = of_copy.count;
-    if (over_scatter.count) s["geomean_over_scatter"] = over_scatter.geomean();
-    for (const auto& [rank, m] : by_rank) {
-        nlohmann::json row = {{"rank", rank}, {"geomean_of_copy", m.first.geomean()}, {"worst_of_copy", m.first.worst}};
-        if (m.second.count) row["geomean_over_scatter"] = m.second.geomean();
-        s["by_rank"].push_back(row);
-    }
+    out["summary"] = summary(out["cases"]);
     return 0;
+}
+
+nlohmann::json join_transpose(nlohmann::json earlier, const nlohmann::json& more) {
+    for (const auto& [key, value] : more.items())
+        if (key != "cases" && key != "summary")
+            require(earlier.contains(key) && earlier[key] == value,
+                    "bench transpose: the earlier results have {} for {}, these have {}",
+                    earlier.contains(key) ? earlier[key].dump() : "nothing", key, value.dump());
+    for (const auto& c : more.at("cases")) earlier["cases"].push_back(c);
+    earlier["summary"] = summary(earlier["cases"]);
+    return earlier;
 }
 
 }  // namespace tessera::bench

@@ -17,7 +17,7 @@ struct BenchTransposeOptions {
     bool reverse = false;              // the reverse permutations instead
     bool scatter = true;               // time the scatter loop as well
     int threads = 0;                   // 0: all cores
-    int repeats = 3;                   // the best of so many counts, for copy and transpose alike
+    int repeats = 3;                   // the best of so many counts, for all contenders alike
     std::uint64_t seed = 1;
     std::string commit = {};   // empty: the commit this program was built from
     std::string variant = {};  // device only: tile shape, for tuning ("threads x elements x stages")
@@ -26,5 +26,8 @@ struct BenchTransposeOptions {
 
 /// Fills `out` with cases and summary; returns a process exit code. Throws tessera::Error.
 int bench_transpose(const BenchTransposeOptions& options, nlohmann::json& out);
+
+/// The results of two runs with the same settings over different shapes, as one. UserError where the settings differ.
+nlohmann::json join_transpose(nlohmann::json earlier, const nlohmann::json& more);
 
 }  // namespace tessera::bench

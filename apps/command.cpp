@@ -112,7 +112,7 @@ void ProgressBar::show(double done, double total) {
 
 void print_json(const nlohmann::json& object) {
     std::fputs((object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n").c_str(), stdout);
-    require(std::fflush(stdout) == 0, "stdout cannot be written");
+    if (std::fflush(stdout) != 0) throw MachineError("stdout cannot be written");
 }
 
 std::string hex(std::uint64_t value) { return fmt::format("{:016x}", value); }

@@ -68,5 +68,6 @@ Action add_show(CLI::App& app);
 Action add_plan(CLI::App& app);
 Action add_simulate(CLI::App& app);
 Action add_bench(CLI::App& app);
+Action add_energy(CLI::App& app);
 
 }  // namespace tessera::app

@@ -17,10 +17,14 @@ void add_sparse(CLI::App& bench, const std::shared_ptr<Action>& chosen) {
     struct Options {
         CommonOptions common;
         SparseBenchOptions bench;
+        std::string part = "all";
     };
     auto o = std::make_shared<Options>();
     auto* command = bench.add_subcommand("sparse", "small tiles at 10 % occupancy, and what permuted layouts cost");
     command->add_flag("--peers", o->bench.peers, "time DBCSR too, where it is installed (make bench-packages)");
+    command->add_option("--part", o->part, "all, blocks (the small tiles) or permuted (the layouts)")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"all", "blocks", "permuted"}));
     command->add_option("--repetitions", o->bench.repetitions, "best of so many")
         ->capture_default_str()
         ->check(CLI::Range(1, 1000));
@@ -30,6 +34,8 @@ void add_sparse(CLI::App& bench, const std::shared_ptr<Action>& chosen) {
         *chosen = [o] {
             o->bench.threads = o->common.threads;
             o->bench.quiet = o->common.quiet;
+            o->bench.blocks = o->part != "permuted";
+            o->bench.permuted = o->part != "blocks";
             const auto result = bench_sparse(o->bench);
             if (o->common.json)
                 print_json(result);

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/check.hpp"
+#include "base/units.hpp"
 #include "command.hpp"
 #include "probe/rates.hpp"
 #include "report.hpp"
@@ -24,6 +25,7 @@ struct Options {
 };
 
 bool is_npy(const std::string& path) { return path.ends_with(".npy"); }
+bool is_hdf5(const std::string& path) { return path.ends_with(".h5") || path.ends_with(".hdf5"); }
 
 AnyTensor read(const std::string& path, const Options& o) {
     if (!is_npy(path)) return read_any(path, o.common.threads);
@@ -127,7 +129,18 @@ void run(const Options& o) {
             o.b);
     require(!o.out.empty() || o.contraction.beta == 0, "--beta {} adds to the tensor in --out, which is not given",
             o.contraction.beta);
-    if (!o.out.empty()) require_writable(o.out);
+    if (spec.operand_count() == 1) {
+        require(!o.contraction.explain, "--explain: spec '{}' has one operand, so there is no plan to explain",
+                spec.text());
+        require(o.contraction.algorithm == "auto",
+                "--algorithm {}: spec '{}' has one operand, so there is none to choose", o.contraction.algorithm,
+                spec.text());
+        require(!o.conjugate_b, "--conjugate-b: spec '{}' has one operand", spec.text());
+    }
+    if (!o.out.empty()) {
+        require(is_npy(o.out) || is_hdf5(o.out), "--out {}: the name must end in .h5, .hdf5 or .npy", o.out);
+        require_writable(o.out);
+    }
     const AnyTensor a = read(o.a, o);
     std::optional<AnyTensor> b, old;
     if (!o.b.empty()) b = read(o.b, o);
@@ -164,7 +177,7 @@ void run(const Options& o) {
         print_json(to_json(summary));
     else if (!o.common.quiet) {
         fmt::print("{}", to_text(summary));
-        if (!o.out.empty()) fmt::print("written     {}\n", o.out);
+        if (!o.out.empty()) fmt::print("written     {}\n", one_line(o.out));
     }
 }
 
@@ -177,7 +190,7 @@ Action add_contract(CLI::App& app) {
     command->add_option("--a", o->a, "first operand (.h5, or dense .npy)")->required();
     command->add_option("--b", o->b, "second operand");
     command->add_option("--out", o->out,
-                        "where the result goes (.h5 or .npy); with --beta, C is read from there first");
+                        "where the result goes (.h5, .hdf5 or .npy); with --beta, C is read from there first");
     command->add_option("--tile", o->tile, "tile size for .npy operands (default: one tile)")
         ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
     command->add_flag("--conjugate-a", o->conjugate_a, "use the complex conjugate of A");

@@ -6,9 +6,13 @@
 #include <malloc.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iostream>
+#include <system_error>
 
+#include "base/units.hpp"
 #include "command.hpp"
 #include "probe/rates.hpp"
 #include "tessera/base/error.hpp"
@@ -25,6 +29,22 @@ void choose_blas_kernels(char** argv) {
     if (std::getenv("TESSERA_RESTARTED")) return;
     setenv("TESSERA_RESTARTED", "1", 1);
     execv("/proc/self/exe", argv);  // returns only where it failed; then the rate is the lower one
+}
+
+int complain(const std::string& what, int exit_code) {
+    fmt::print(stderr, "tessera: {}\n", tessera::one_line(what));
+    return exit_code;
+}
+
+/// "unknown subcommand 'fly'...", where the words given name none; else nothing.
+std::string unknown_subcommand(CLI::App& app) {
+    CLI::App* at = &app;
+    while (!at->get_subcommands().empty()) at = at->get_subcommands()[0];
+    const auto words = at->remaining();
+    if (at->get_require_subcommand_min() == 0 || words.empty() || words[0].starts_with('-')) return {};
+    std::string known;
+    for (const CLI::App* command : at->get_subcommands({})) known += (known.empty() ? "" : ", ") + command->get_name();
+    return fmt::format("unknown subcommand '{}' of {}: there are {}", words[0], at->get_name(), known);
 }
 
 }  // namespace
@@ -44,8 +64,8 @@ int main(int argc, char** argv) {
     app.footer("Example: tessera run alkane:8:v3:min --explain\nEvery subcommand has --help with an example.");
 
     std::vector<std::pair<CLI::App*, app::Action>> commands;
-    for (auto* add : {app::add_info, app::add_contract, app::add_run, app::add_plan, app::add_simulate, app::add_show,
-                      app::add_bench}) {
+    for (auto* add : {app::add_info, app::add_contract, app::add_run, app::add_plan, app::add_simulate, app::add_energy,
+                      app::add_show, app::add_bench}) {
         const auto action = add(app);
         commands.emplace_back(app.get_subcommands({}).back(), action);
     }
@@ -54,15 +74,24 @@ int main(int argc, char** argv) {
         ranks = &mpi_world();
         app.parse(argc, argv);
     } catch (const CLI::ParseError& e) {
-        if (e.get_exit_code() == 0) return ranks->rank() == 0 ? app.exit(e) : 0;
-        if (ranks->rank() == 0) fmt::print(stderr, "tessera: {}\n", e.what());
-        return 2;
+        if (e.get_exit_code() == 0) {
+            if (ranks->rank() != 0) return 0;
+            app.exit(e);
+            std::cout.flush();
+            return std::cout && std::fflush(stdout) == 0 ? 0 : complain("stdout cannot be written", 3);
+        }
+        const std::string word = unknown_subcommand(app);
+        return ranks->rank() == 0 ? complain(word.empty() ? e.what() : word, 2) : 2;
     } catch (const Error& e) {  // started on many ranks, but there is no MPI in this build
-        fmt::print(stderr, "tessera: {}\n", e.what());
-        return e.exit_code();
+        return complain(e.what(), e.exit_code());
     }
     return run_ranks_or_abort(*ranks, [&] {
         for (const auto& [command, action] : commands)
-            if (command->parsed()) action();
+            if (command->parsed()) try {
+                    action();
+                } catch (const std::system_error& e) {  // printing failed, or the system refuses a thread
+                    throw MachineError(e.what());
+                }
+        if (std::fflush(stdout) != 0 || std::ferror(stdout)) throw MachineError("stdout cannot be written");
     });
 }

@@ -4,6 +4,8 @@
 
 #include "base/units.hpp"
 #include "command.hpp"
+#include "commit.hpp"
+#include "probe/rates.hpp"
 
 namespace tessera::app {
 
@@ -47,6 +49,8 @@ nlohmann::json to_json(const ContractionSummary& s) {
         {"overlap", r.overlap},
         {"devices", r.devices},
         {"threads", r.threads},
+        {"machine", cpu_name()},
+        {"commit", bench::build_commit()},
     };
     if (!s.problem.empty()) j["problem"] = s.problem;
     return j;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -13,7 +14,7 @@
 int main(int argc, char** argv) {
     tessera::bench::BenchTransposeOptions options;
     std::string file;
-    bool json = false, no_scatter = false;
+    bool json = false, no_scatter = false, join = false;
     CLI::App app{"times tensor transposes against a copy and the scatter loop"};
     app.add_option("--device", options.device, "CUDA device; without it the CPU");
     app.add_option("--volume", options.volumes, "elements (default 37e6 77e6 141e6)");
@@ -29,11 +30,15 @@ int main(int argc, char** argv) {
     app.add_flag("--no-scatter", no_scatter, "leave the scatter loop out");
     app.add_flag("--json", json, "all cases as JSON on stdout");
     app.add_option("--output", file, "write the JSON there as well");
+    app.add_flag("--join", join,
+                 "add to the results that are there already, made by the same build with the same settings");
     CLI11_PARSE(app, argc, argv);
     options.scatter = !no_scatter;
     try {
         nlohmann::json out;
         const int code = tessera::bench::bench_transpose(options, out);
+        if (join && std::filesystem::exists(file))
+            out = tessera::bench::join_transpose(nlohmann::json::parse(std::ifstream(file)), out);
         if (!file.empty()) std::ofstream(file) << out.dump(1) << "\n";
         if (json) std::cout << out.dump(1) << "\n";
         if (!json) std::cout << out["summary"].dump(1) << "\n";

@@ -15,6 +15,8 @@ for program in "$build/tessera" "$build"/bench/* "$build"/tests/cuda_*; do
 done
 mkdir -p "$stage/tessera-bundle/share/tessera"
 cp -r "$here/machines" "$stage/tessera-bundle/share/tessera/"
+mkdir -p "$stage/tessera-bundle/share"
+cp -r "$here/share/basis" "$here/share/molecules" "$stage/tessera-bundle/share/"
 strip --strip-unneeded "$stage"/tessera-bundle/bin/* 2>/dev/null || true
 
 # The C library, the driver and the CUDA and MPI libraries belong to the machine; everything else goes along.

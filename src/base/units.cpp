@@ -42,6 +42,23 @@ std::string format_count(std::int64_t n) {
     return digits;
 }
 
+std::string one_line(std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+        if (c == '\n')
+            out += "\\n";
+        else if (c == '\t')
+            out += "\\t";
+        else if (c == '\r')
+            out += "\\r";
+        else if (static_cast<unsigned char>(c) < ' ' || c == 127)
+            out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+        else
+            out += c;
+    }
+    return out;
+}
+
 std::int64_t parse_bytes(std::string_view text) {
     double value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

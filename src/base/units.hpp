@@ -21,6 +21,8 @@ std::string format_flops(double flops);
 std::string format_seconds(double seconds);
 /// "1,770,732"
 std::string format_count(std::int64_t n);
+/// The text on one line: line breaks and other control characters as \\n or \\x1b. File names may hold any of them.
+std::string one_line(std::string_view text);
 /// "16GiB", "512MiB", "1.5GB", "65536": a positive number of bytes, or UserError.
 std::int64_t parse_bytes(std::string_view text);
 

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/check.hpp"
+#include "base/units.hpp"
 
 namespace tessera {
 
@@ -55,7 +56,7 @@ int run_ranks_or_abort(Communicator& ranks, const std::function<void()>& work) {
     // Where all ranks fail alike, one message is enough: rank 0 ends the others while they wait here.
     if (many && ranks.rank() != 0) std::this_thread::sleep_for(std::chrono::milliseconds(300));
     std::fflush(stdout);
-    fmt::print(stderr, "tessera: {}{}\n", many ? fmt::format("rank {}: ", ranks.rank()) : "", message);
+    fmt::print(stderr, "tessera: {}{}\n", many ? fmt::format("rank {}: ", ranks.rank()) : "", one_line(message));
     std::fflush(stderr);
     if (many) ranks.abort(code);
     return code;

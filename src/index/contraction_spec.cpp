@@ -116,13 +116,17 @@ TileGrid grid_of(const ContractionSpec& spec, std::initializer_list<const TileGr
             const auto one = to_string(*k.tiling), two = to_string(t);
             require(false, "spec '{}': label '{}' is {} at index {} of {}, but {} at index {} of {}{}", spec.text(),
                     labels[d], one, k.index, names[k.operand], two, d, names[operand],
-                    one == two ? " (in different tile sizes)" : "");
+                    one == two ? ": " + first_difference(*k.tiling, t) : "");
         }
         ++operand;
     }
     std::vector<Tiling> result;
     for (char l : spec.c()) result.push_back(*known[static_cast<unsigned char>(l)].tiling);
-    return TileGrid(std::move(result));
+    try {
+        return TileGrid(std::move(result));
+    } catch (const UserError& e) {
+        user_error("spec '{}': the result: {}", spec.text(), e.what());
+    }
 }
 
 }  // namespace

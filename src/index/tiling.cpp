@@ -68,4 +68,14 @@ std::string to_string(const Tiling& tiling) {
     return fmt::format("{} in {} tile{} of {}", tiling.extent(), sizes.size(), sizes.size() == 1 ? "" : "s", range);
 }
 
+std::string first_difference(const Tiling& one, const Tiling& other) {
+    const std::int64_t both = std::min(one.tile_count(), other.tile_count());
+    for (std::int64_t t = 0; t < both; ++t)
+        if (one.size(TileIndex{t}) != other.size(TileIndex{t}))
+            return fmt::format("tile {} has {} elements in one, {} in the other", t, one.size(TileIndex{t}),
+                               other.size(TileIndex{t}));
+    if (one.tile_count() == other.tile_count()) return {};
+    return fmt::format("one has {} tiles, the other {}", one.tile_count(), other.tile_count());
+}
+
 }  // namespace tessera

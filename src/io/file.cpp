@@ -17,13 +17,19 @@ namespace {
 
 constexpr std::int64_t kCallBytes = std::int64_t{1} << 30;  // Linux moves a little under 2 GiB per call
 
-/// Where the bytes will really go: a symbolic link stays one, its target is replaced.
+/// Where the bytes will really go: a symbolic link stays one, and the file it names is made or replaced.
 std::string final_target(const std::string& path) {
     namespace fs = std::filesystem;
+    constexpr int kMostLinks = 40;  // as the system allows
+    fs::path at = path;
     std::error_code ec;
-    if (!fs::is_symlink(fs::symlink_status(path, ec))) return path;
-    fs::path resolved = fs::weakly_canonical(path, ec);
-    return ec ? path : resolved.string();
+    for (int links = 0; fs::is_symlink(fs::symlink_status(at, ec)); ++links) {
+        require(links < kMostLinks, "cannot write {}: more than {} symbolic links in a row", path, kMostLinks);
+        const fs::path next = fs::read_symlink(at, ec);
+        if (ec) break;
+        at = next.is_absolute() ? next : at.parent_path() / next;
+    }
+    return at.string();
 }
 
 std::string folder_of(const std::string& path) {

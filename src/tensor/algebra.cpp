@@ -20,8 +20,9 @@ template <Scalar T>
 void require_same_grid(const char* operation, const Tensor<T>& x, const Tensor<T>& y) {
     require(x.rank() == y.rank(), "{}: tensors of rank {} and {}", operation, x.rank(), y.rank());
     for (int d = 0; d < x.rank(); ++d)
-        require(x.grid().tiling(d) == y.grid().tiling(d), "{}: index {} is {} in one tensor and {} in the other",
-                operation, d, to_string(x.grid().tiling(d)), to_string(y.grid().tiling(d)));
+        require(x.grid().tiling(d) == y.grid().tiling(d), "{}: index {} is {} in one tensor and {} in the other: {}",
+                operation, d, to_string(x.grid().tiling(d)), to_string(y.grid().tiling(d)),
+                first_difference(x.grid().tiling(d), y.grid().tiling(d)));
 }
 
 /// A tensor as another one is dealt: itself, or a copy on its way there.

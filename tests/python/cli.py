@@ -67,16 +67,25 @@ class Run(unittest.TestCase):
             (["run", "blocks:4,8,0.5", "--memory", "100B"], 3, "smallest"),
             (["bench", "triples", "--size", "Z"], 2, "Z"),
             (["run"], 2, "problem"),
-            (["fly"], 2, ""),
-            ([], 2, ""),
+            (["fly"], 2, "'fly'"),
+            (["bench", "fly"], 2, "'fly'"),
+            (["show", "no\nsuch.h5"], 2, "no\\nsuch.h5"),
+            ([], 2, "subcommand"),
         ]:
             done = run(*arguments, code=code)
             self.assertIn(word, done.stderr)
             self.assertEqual(done.stdout, "")
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
+    def test_a_full_disk_behind_stdout_is_noticed(self):
+        for arguments in (["info"], ["info", "--json"], ["run", "blocks:4,8,0.5"], ["show", "blocks:4,8,0.5"], ["--help"], ["--version"]):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=300)
+            self.assertEqual(done.returncode, 3, arguments)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
     def test_help_has_an_example(self):
-        for command in (["info"], ["contract"], ["run"], ["show"], ["bench"], ["bench", "sparse"], ["bench", "transpose"], ["bench", "triples"]):
+        for command in (["info"], ["contract"], ["run"], ["show"], ["energy"], ["bench"], ["bench", "sparse"], ["bench", "transpose"], ["bench", "triples"]):
             self.assertIn("Example: tessera " + command[0], run(*command, "--help").stdout)
         run("--version")
         info = json.loads(run("info", "--json").stdout)
@@ -164,6 +173,8 @@ class Contract(unittest.TestCase):
             (["ik,kj-ij", "--a", "A.npy", "--b", "A.npy"], ["->"]),
             (["ik,kj->ij", "--a", "A.npy"], ["--b"]),
             (["ik,kj->ij", "--a", "A.npy", "--b", "A.npy", "--beta", "1"], ["C.h5"]),
+            (["ij->ji", "--a", "A.npy", "--explain"], ["--explain", "ij->ji"]),
+            (["ij->ji", "--a", "A.npy", "--algorithm", "outer_product"], ["--algorithm", "ij->ji"]),
         ]:
             done = run("contract", *arguments, "--out", "C.h5", code=2, cwd=self.folder)
             for word in words:
@@ -171,6 +182,91 @@ class Contract(unittest.TestCase):
             self.assertEqual(out.read_bytes(), old)
         self.assertEqual(before, sorted(p.name for p in self.folder.iterdir()))
         run("contract", "ik,kj->ij", "--a", "A.npy", "--b", "A.npy", "--out", "no/such/folder/C.h5", code=2, cwd=self.folder)
+        for name in ("C.txt", "C", "h5"):
+            self.assertIn(name, run("contract", "ij->ij", "--a", "A.npy", "--out", name, code=2, cwd=self.folder).stderr)
+            self.assertFalse((self.folder / name).exists())
+
+    def test_a_dangling_link_is_written_through(self):
+        self.save("A.npy", (4, 4), "f8")
+        (self.folder / "link.h5").symlink_to("real.h5")
+        run("contract", "ij->ij", "--a", "A.npy", "--out", "link.h5", cwd=self.folder)
+        self.assertTrue((self.folder / "link.h5").is_symlink())
+        self.assertIn("float64", run("show", "real.h5", cwd=self.folder).stdout)
+        (self.folder / "round.h5").symlink_to("round.h5")
+        self.assertIn("symbolic", run("contract", "ij->ij", "--a", "A.npy", "--out", "round.h5", code=2, cwd=self.folder).stderr)
+
+
+class Energy(unittest.TestCase):
+    MOLECULES = pathlib.Path(__file__).resolve().parents[2] / "share/molecules"
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp())
+
+    def write(self, name, text):
+        (self.folder / name).write_text(text)
+        return self.folder / name
+
+    def test_json(self):
+        out = json.loads(run("energy", self.MOLECULES / "h2o.xyz", "--basis", "sto-3g", "--frozen-core", "--json").stdout)
+        for field in "nuclear rhf mp2 ccsd triples total converged iterations t1_diagnostic orbitals seconds time share_in_contractions".split():
+            self.assertIn(field, out)
+        self.assertEqual(out["orbitals"], {"basis": 7, "occupied": 4, "frozen": 1, "virtual": 2})
+        self.assertAlmostEqual(out["total"], out["rhf"] + out["ccsd"] + out["triples"], 12)
+        self.assertIs(out["converged"], True)
+
+    def test_progress_and_summary(self):
+        out = run("energy", self.MOLECULES / "h2o.xyz", "--basis", "STO-3G", "--method", "CCSD_T").stdout
+        for word in ("iter", "RHF", "MP2", "CCSD(T) total", "residual"):
+            self.assertIn(word, out)
+        quiet = run("energy", self.MOLECULES / "h2o.xyz", "--basis", "sto-3g", "--method", "rhf", "--quiet").stdout
+        self.assertEqual(quiet.count("\n"), 1)
+        self.assertAlmostEqual(float(quiet), -74.963, 2)
+
+    def test_bad_input(self):
+        water = self.MOLECULES / "h2o.xyz"
+        broken = self.write("broken.xyz", "3\n\nO 0 0 0\nH 0 x 0\n")
+        twice = self.write("twice.xyz", "2\n\nH 0 0 0\nH 0 0 0.001\n")
+        unknown = self.write("unknown.xyz", "1\n\nUuo 0 0 0\n")
+        krypton = self.write("krypton.xyz", "1\n\nKr 0 0 0\n")
+        lithium = self.write("lithium.xyz", "1\n\nLi 0 0 0\n")
+        basis = self.write("bad.g94", "H 0\nS 1 1.0\n -1 1\n")
+        for arguments, code, word in [
+            ([self.folder / "none.xyz"], 2, "none.xyz"),
+            ([self.folder], 2, str(self.folder)),
+            ([broken], 2, "line 4"),
+            ([twice], 2, "on top of each other"),
+            ([unknown], 2, "Uuo"),
+            ([krypton, "--basis", "cc-pvdz"], 2, "Kr"),
+            ([lithium], 2, "closed shells"),
+            ([lithium, "--charge", 1, "--frozen-core"], 2, "nothing is left"),
+            ([water, "--charge", 1], 2, "closed shells"),
+            ([water, "--charge", 10], 2, "electrons"),
+            ([water, "--basis", "6-31g"], 2, "def2-svp"),
+            ([water, "--basis", basis], 2, "-1"),
+            ([water, "--method", "dft"], 2, "ccsd(t)"),
+            ([water, "--converge", "-1"], 2, "-1"),
+            ([water, "--abcd", "magic"], 2, "magic"),
+            ([water, "--screen", "1e-9"], 2, "direct"),
+            ([water, "--devices", "0"], 3, "--devices 0"),
+            ([water, "--memory", "1KiB"], 3, "smallest"),
+            ([water, "--checkpoint", self.folder / "no/such/x.h5"], 2, "no/such"),
+            ([water, "--checkpoint", water, "--basis", "sto-3g"], 2, "h2o.xyz"),
+            ([water, "--max-iterations", 2], 4, "did not converge"),
+        ]:
+            done = run("energy", *arguments, "--json", "--quiet", code=code)
+            self.assertIn(word, done.stderr)
+            self.assertEqual(done.stdout, "")
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+    def test_checkpoint(self):
+        file = self.folder / "t.h5"
+        common = ["energy", self.MOLECULES / "h2o.xyz", "--basis", "sto-3g", "--method", "ccsd", "--json", "--quiet", "--checkpoint", file]
+        first = json.loads(run(*common, "--converge", "1e-4").stdout)
+        second = json.loads(run(*common).stdout)
+        third = json.loads(run(*common[:-2]).stdout)
+        self.assertLess(second["iterations"], third["iterations"])
+        self.assertAlmostEqual(second["ccsd"], third["ccsd"], 7)
+        self.assertNotEqual(first["ccsd"], second["ccsd"])
 
 
 if __name__ == "__main__":

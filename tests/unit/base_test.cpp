@@ -5,6 +5,7 @@
 
 #include "base/check.hpp"
 #include "base/parallel.hpp"
+#include "base/units.hpp"
 #include "tessera/base/ids.hpp"
 
 namespace tessera {
@@ -19,6 +20,11 @@ TEST(Check, MessagesCarryTheirOperands) {
         EXPECT_EQ(e.exit_code(), 2);
     }
     EXPECT_THROW(ensure(false, "x"), InternalError);
+}
+
+TEST(Units, OneLineShowsControlCharacters) {
+    EXPECT_EQ(one_line("a\nb\tc\r\x1b[0m\x7f"), "a\\nb\\tc\\r\\x1b[0m\\x7f");
+    EXPECT_EQ(one_line("\xc3\xbc"), "\xc3\xbc");  // names in UTF-8 stay as they are
 }
 
 TEST(Check, OverflowIsAUserError) {

@@ -248,6 +248,32 @@ TYPED_TEST(Gemm, LongAndThin) {
     }
 }
 
+// A C that is copied: kept over several blocks of k, in more than one part, with rows and columns in the operands'
+// order.
+TYPED_TEST(Gemm, CopiesOfC) {
+    using T = TypeParam;
+    Rng rng(7);
+    for (int round = 0; round < (kFewer == 1 ? 3 : 1); ++round) {
+        const std::vector<std::int64_t> m{41, 3, 13}, n{3, 4, 13}, k{7, 4, 11};
+        const Placed a = place(rng, m, k, 2), b = place(rng, k, n, 2), c = place(rng, m, n, 2);
+        Problem<T> problem;
+        std::vector<ChainLink<T>> links;
+        for (int l = 0; l < 3; ++l)
+            links.push_back({problem.tile(rng, a.elements), problem.tile(rng, b.elements), &a.layout, &b.layout});
+        std::vector<T> expected(static_cast<std::size_t>(c.elements), T(1));
+        const std::vector<T> start = expected;
+        const Chain<T> chain{expected.data(), &c.layout, links, round == 1};
+        ref::multiply_chains<T>({&chain, 1}, {});
+        for (const Isa isa : isas()) {
+            std::vector<T> got = start;
+            Chain<T> moved = chain;
+            moved.c = got.data();
+            cpu::multiply_chains<T>(isa, {&moved, 1}, {}, this->workspace_);
+            EXPECT_TRUE(same_bits(got, expected)) << name(isa) << " round " << round;
+        }
+    }
+}
+
 // Where a chain is cut into calls changes nothing.
 TYPED_TEST(Gemm, CutsOfAChain) {
     using T = TypeParam;

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <random>
 
 #include "tessera/base/error.hpp"
@@ -78,6 +79,34 @@ TEST(ContractionSpec, RefusesNonsense) {
     for (const char* bad : {"", "ij", "ij,jk", "ij->ik", "ij->ii", "ij->j->i", "i,j,k->ijk", "i.j->ij", "ij,jk=>ik",
                             "abcdefghijklmnopq->a", "i\n->i", "i->\xff"})
         EXPECT_THROW(ContractionSpec{bad}, UserError) << bad;
+}
+
+std::string message_of(const std::function<void()>& act) {
+    try {
+        act();
+    } catch (const UserError& e) {
+        return e.what();
+    }
+    return {};
+}
+
+TEST(ContractionSpec, MessagesNameWhatDiffersAndTheSpec) {
+    // Both print as "9 in 3 tiles of 2..4".
+    const Tiling one{2, 3, 4}, other{2, 4, 3}, longer{2, 3, 2, 2};
+    ASSERT_EQ(to_string(one), to_string(other));
+    const std::string alike = message_of([&] {
+        ContractionSpec("ik,kj->ij").result_grid(TileGrid{one, one}, TileGrid{other, one});
+    });
+    EXPECT_NE(alike.find("tile 1 has 3 elements in one, 4 in the other"), std::string::npos) << alike;
+    EXPECT_EQ(first_difference(one, one), "");
+    EXPECT_EQ(first_difference(longer, one), "tile 2 has 2 elements in one, 4 in the other");
+    EXPECT_EQ(first_difference(Tiling{2, 3}, Tiling{2, 3, 1}), "one has 2 tiles, the other 3");
+
+    const Tiling huge = Tiling::uniform(std::int64_t{1} << 40, std::int64_t{1} << 40);
+    const std::string over =
+        message_of([&] { ContractionSpec("i,j->ij").result_grid(TileGrid{huge}, TileGrid{huge}); });
+    EXPECT_NE(over.find("spec 'i,j->ij'"), std::string::npos) << over;
+    EXPECT_NE(over.find("64 bits"), std::string::npos) << over;
 }
 
 TEST(Shape, SortsChecksAndFinds) {

@@ -41,5 +41,8 @@ class Tiling {
 
 /// "1570 in 60 tiles of 14..38"
 std::string to_string(const Tiling& tiling);
+/// The first tile in which two tilings differ, as in "tile 3 has 5 elements in one, 6 in the other"; nothing where
+/// equal.
+std::string first_difference(const Tiling& one, const Tiling& other);
 
 }  // namespace tessera

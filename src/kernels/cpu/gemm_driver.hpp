@@ -37,15 +37,21 @@ struct RealChain {
     std::int64_t m = 0, n = 0;
     std::vector<RealLink<R>> links;
     bool overwrite = false;
+    bool in_place = false;  // the kernels can update C where it lies
 };
 
-/// Consecutive positions of a dimension that lie at a constant distance.
+/// Positions of a dimension that lie at a constant distance.
 struct Run {
     std::int64_t first, count;    // positions
     std::int64_t offset, stride;  // in elements
+    std::int64_t step = 1;        // from one position to the next
 };
-/// The runs of positions [begin, end); `first` counts from begin.
+/// The runs of positions [begin, end), consecutive ones; `first` counts from begin.
 void find_runs(const Axes& axes, std::int64_t begin, std::int64_t end, std::vector<Run>& runs);
+/// The axis that walks memory element by element, where it is not the fastest one; -1: there is none.
+int buried_unit(const Axes& axes);
+/// The runs of positions [begin, end) along that axis, which step over the faster ones.
+void find_unit_runs(const Axes& axes, int unit, std::int64_t begin, std::int64_t end, std::vector<Run>& runs);
 
 /// One axis at most: position p lies at p * stride.
 inline bool is_plain(const Axes& axes) { return axes.count <= 1; }
@@ -103,8 +109,10 @@ class Fetch {
 inline constexpr std::int64_t kPanelBytes = std::int64_t{1} << 20;  // packed B: half of a 2 MiB second-level cache
 inline constexpr std::int64_t kDepthBytes = 384 * 8;                // of k in a block, for one row of A
 inline constexpr std::int64_t kStripBytes = kDepthBytes * kMaxStrip;
-inline constexpr std::int64_t kMaxColumns = 2048;                        // of a block
-inline constexpr std::int64_t kCopyBytes = kMaxColumns * kMaxStrip * 8;  // a strip of C whose layout needs a copy
+inline constexpr std::int64_t kShortRun = 4;       // rows of C in shorter runs are not worth a kernel call each
+inline constexpr std::int64_t kMaxColumns = 2048;  // of a block
+inline constexpr std::int64_t kCopyBytes = std::int64_t{2} << 20;  // part of a C whose layout needs a copy
+static_assert(kCopyBytes >= kMaxColumns * kMaxStrip * 8);
 
 /// Memory of one thread that outlives a call.
 struct Scratch {
@@ -121,17 +129,17 @@ struct Scratch {
     std::vector<Run> runs[4];
 };
 
-/// The axes of one dimension of C, slowest in memory first: rows (and columns) may be visited in any order, and in this
-/// one C is walked along memory.
+/// The axes of one dimension, slowest in memory first: rows (and columns) may be visited in any order, and in this
+/// one the tile is walked along memory.
 struct AxisOrder {
     int count = 0;
     std::array<int, kMaxAxes> axis{};  // the old number of each
     bool changed = false;
-    static AxisOrder of(const Axes& c);
+    static AxisOrder of(const Axes& axes);
 };
-/// `axes`, which walks the same positions as `c`, in the new order of c's axes, neighbours fused. False: an axis of
-/// it crosses c's axes unevenly, and it cannot be cut to follow them.
-bool reorder(const Axes& c, const AxisOrder& order, const Axes& axes, Axes& out);
+/// `axes`, which walks the same positions as `leader`, in the new order of leader's axes, neighbours fused. False: an
+/// axis of it crosses leader's axes unevenly, and it cannot be cut to follow them.
+bool reorder(const Axes& leader, const AxisOrder& order, const Axes& axes, Axes& out);
 
 /// Sees chains of T as real chains; keeps the layouts it had to rewrite.
 template <Scalar T>
@@ -140,19 +148,29 @@ class RealView {
     void assign(const Chain<T>& chain, RealChain<RealOf<T>>& out);
 
   private:
-    using Pair = std::pair<const MatrixLayout*, const MatrixLayout*>;
+    /// Whose memory order rows and columns are visited in; null: as the axes are given.
+    struct Leaders {
+        const Axes *rows = nullptr, *cols = nullptr;
+    };
+    struct Key {
+        const MatrixLayout* layout;
+        const Axes *rows, *cols;
+        bool operator==(const Key&) const = default;
+    };
     struct Hash {
-        std::size_t operator()(const Pair& p) const {
-            return std::hash<const void*>{}(p.first) * 31 + std::hash<const void*>{}(p.second);
+        std::size_t operator()(const Key& k) const {
+            const std::hash<const void*> hash;
+            return (hash(k.layout) * 31 + hash(k.rows)) * 31 + hash(k.cols);
         }
     };
-    enum class Role { a, b, c };
 
-    const MatrixLayout* ordered(Role role, const MatrixLayout* layout, const MatrixLayout* c);
+    /// The layout in the leaders' order; null: it cannot be.
+    const MatrixLayout* ordered(const MatrixLayout* layout, const Leaders& leaders);
+    bool all_follow(const Chain<T>& chain, const Leaders& leaders);
     const MatrixLayout* real_columns(const MatrixLayout* layout);
 
     std::unordered_map<const MatrixLayout*, std::unique_ptr<MatrixLayout>> real_;
-    std::unordered_map<Pair, std::unique_ptr<MatrixLayout>, Hash> ordered_[3];  // null: cannot be
+    std::unordered_map<Key, std::unique_ptr<MatrixLayout>, Hash> ordered_;  // null: cannot be
 };
 
 /// Small tiles: kernels read the tiles where they lie. False: not for this chain, nothing was done.
@@ -192,11 +210,12 @@ class PackedProduct {
     void cut_columns(std::int64_t n, std::int64_t depth);
     void cut_rows(const Axes& rows, R* c, std::int64_t begin, std::int64_t end);
     void pack_columns(const DepthBlock& block, std::int64_t n_begin, std::int64_t n);
-    void sweep(const RealChain<R>& chain, const DepthBlock& block, bool overwrite, bool in_place);
+    void sweep(const RealChain<R>& chain, const DepthBlock& block, bool first, bool last);
     void place_rows(const Piece& piece, const Strip& strip);
     void fetch_strip(const DepthBlock& block, const Strip& strip);
     void fetch_columns(const RealLink<R>& link, std::int64_t begin, std::int64_t end, std::int64_t n_begin,
                        std::int64_t n);
+    void fetch_rows(const RealLink<R>& link, std::int64_t begin, std::int64_t end);
     void copy_strip(const RealChain<R>& chain, const Strip& strip, bool store);
     void fetch_copy(const RealChain<R>& chain, const Panel& panel);
 

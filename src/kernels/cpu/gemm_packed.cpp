@@ -11,11 +11,10 @@ namespace tessera::kernels::cpu {
 
 namespace {
 
-constexpr std::int64_t kShortRun = 4;       // rows of C in shorter runs are not worth a kernel call each
 constexpr std::int64_t kSweepRows = 16384;  // swept with one packing of B; bounds the list of strips
 constexpr std::int64_t kPackGroup = 16;     // rows of B packed at a time, so that both sides stay near
 
-// Runs clipped to positions [begin, end): calls body(position, count, offset, stride).
+// Runs of consecutive positions clipped to [begin, end): calls body(position, count, offset, stride).
 template <class Body>
 void clip(const std::vector<Run>& runs, std::int64_t begin, std::int64_t end, Body&& body) {
     for (const Run& run : runs) {
@@ -23,6 +22,37 @@ void clip(const std::vector<Run>& runs, std::int64_t begin, std::int64_t end, Bo
         if (run.first >= end) break;
         if (from < to) body(from, to - from, run.offset + (from - run.first) * run.stride, run.stride);
     }
+}
+
+// Runs for packing along k: where neither they nor the other dimension would walk memory element by element, those
+// along a slower axis that does.
+void find_packing_runs(const Axes& k, const Axes& other, std::int64_t begin, std::int64_t end, std::vector<Run>& runs) {
+    const int unit = inner_stride(other) == 1 ? -1 : buried_unit(k);
+    if (unit < 0)
+        find_runs(k, begin, end, runs);
+    else
+        find_unit_runs(k, unit, begin, end, runs);
+}
+
+// The memory of positions [begin, end) of k, for a tile without holes; nothing where that is many small pieces.
+template <class R>
+void fetch_slice(Fetch& fetch, const R* tile, const Axes& k, const Axes& other, std::int64_t unit, std::int64_t begin,
+                 std::int64_t end) {
+    constexpr std::int64_t kLeastBytes = 1024;
+    const std::int64_t size = static_cast<std::int64_t>(sizeof(R)) * unit, total = k.extent() * other.extent();
+    std::int64_t span = 1;
+    for (const Axes* axes : {&k, &other})
+        for (int i = 0; i < axes->count; ++i) span += (axes->axis[i].extent - 1) * axes->axis[i].stride;
+    fetch.clear();
+    if (span != total) return;
+    const Axis slowest = k.count > 0 ? k.axis[0] : Axis{1, total};
+    const std::int64_t step = k.extent() / slowest.extent;  // positions
+    const std::int64_t from = begin / step, to = ceil_div(end, step);
+    if ((to - from) * slowest.stride * size >= kLeastBytes)
+        fetch.set(tile + from * slowest.stride * unit, ceil_div((to - from) * slowest.stride * size, 64), 64,
+                  slowest.extent * slowest.stride * size, total / (slowest.extent * slowest.stride));
+    else if (begin == 0)
+        fetch.set(tile, ceil_div(total * size, 64), 64, 0, 1);
 }
 
 }  // namespace
@@ -38,7 +68,7 @@ void PackedProduct<R>::cut_depth(const RealChain<R>& chain) {
         if (blocks_.empty() || blocks_.back().k + end - begin > most)
             blocks_.push_back({static_cast<std::int64_t>(pieces_.size()), 0, 0});
         DepthBlock& block = blocks_.back();
-        find_runs(*link.a_k, begin, end, scratch_.runs[0]);
+        find_packing_runs(*link.a_k, *link.a_m, begin, end, scratch_.runs[0]);
         pieces_.push_back({&link, begin, end, block.k, static_cast<std::int64_t>(piece_runs_.size()),
                            static_cast<std::int64_t>(scratch_.runs[0].size())});
         piece_runs_.insert(piece_runs_.end(), scratch_.runs[0].begin(), scratch_.runs[0].end());
@@ -94,18 +124,30 @@ void PackedProduct<R>::pack_columns(const DepthBlock& block, std::int64_t n_begi
         const RealLink<R>& link = *piece.link;
         if (known != link.b_n) find_runs(*link.b_n, n_begin / unit, (n_begin + n) / unit, n_runs);
         known = link.b_n;
-        find_runs(*link.b_k, piece.begin / unit, piece.end / unit, k_runs);
-        const std::int64_t k = (piece.end - piece.begin) / unit;
+        const std::int64_t begin = piece.begin / unit, end = piece.end / unit, k = end - begin;
+        if (complex_)
+            find_runs(*link.b_k, begin, end, k_runs);
+        else
+            find_packing_runs(*link.b_k, *link.b_n, begin, end, k_runs);
+        const bool stepping = !k_runs.empty() && k_runs[0].step > 1;
         const std::int64_t group = inner_stride(*link.b_n) == 1 ? kPackGroup : k;
         for (std::int64_t p = 0; p < k; p += group) {
             for (const Panel& panel : panels_) {
                 R* to = panel.packed + piece.at * panel.width;
                 clip(n_runs, panel.first / unit, (panel.first + panel.cols) / unit,
                      [&](std::int64_t j, std::int64_t j_count, std::int64_t j_offset, std::int64_t j_stride) {
+                         const R* from = link.b + unit * j_offset;
+                         R* column = to + unit * j - panel.first;
+                         if (stepping) {
+                             for (const Run& run : k_runs)
+                                 table_.pack(from + run.offset, run.stride, j_stride, run.count, j_count,
+                                             column + run.first * panel.width, run.step * panel.width);
+                             return;
+                         }
                          clip(k_runs, p, std::min(p + group, k),
                               [&](std::int64_t q, std::int64_t q_count, std::int64_t q_offset, std::int64_t q_stride) {
-                                  R* dst = to + unit * (q * panel.width + j) - panel.first;
-                                  const R* src = link.b + unit * (j_offset + q_offset);
+                                  R* dst = column + unit * q * panel.width;
+                                  const R* src = from + unit * q_offset;
                                   if (complex_)
                                       table_.pack_complex(src, q_stride, j_stride, q_count, j_count, dst, panel.width,
                                                           flags_.conjugate_a, flags_.conjugate_b);
@@ -130,8 +172,8 @@ void PackedProduct<R>::place_rows(const Piece& piece, const Strip& strip) {
     find_runs(*link.a_m, strip.first, strip.first + strip.rows, rows);
     const Run* k_runs = piece_runs_.data() + piece.first_run;
     const bool few_panels = panels_.size() <= 2;
-    const bool direct =
-        rows.size() == 1 && (piece.run_count == 1 || k_runs[0].count >= 16) && (few_panels || k_runs[0].stride == 1);
+    const bool direct = rows.size() == 1 && k_runs[0].step == 1 && (piece.run_count == 1 || k_runs[0].count >= 16) &&
+                        (few_panels || k_runs[0].stride == 1);
     const std::int64_t pack_k = strip.rows;
     R* packed = reinterpret_cast<R*>(scratch_.strip()) + piece.at * kMaxStrip;
     for (std::int64_t i = 0; i < piece.run_count; ++i) {
@@ -143,7 +185,7 @@ void PackedProduct<R>::place_rows(const Piece& piece, const Strip& strip) {
         } else {
             for (const Run& row : rows)
                 table_.pack(link.a + row.offset + run.offset, run.stride, row.stride, run.count, row.count,
-                            packed + run.first * pack_k + row.first, pack_k);
+                            packed + run.first * pack_k + row.first, run.step * pack_k);
         }
     }
     if (!direct) {
@@ -154,11 +196,11 @@ void PackedProduct<R>::place_rows(const Piece& piece, const Strip& strip) {
 
 template <class R>
 void PackedProduct<R>::fetch_strip(const DepthBlock& block, const Strip& strip) {
-    next_rows_.clear();
     if (block.piece_count == 0) return;
     const Piece& piece = pieces_[block.first_piece];
     const RealLink<R>& link = *piece.link;
-    if (!is_plain(*link.a_m)) return;
+    if (!is_plain(*link.a_m)) return;  // fetch_rows saw to it
+    next_rows_.clear();
     const Run& run = piece_runs_[piece.first_run];
     const std::int64_t size = sizeof(R), stride = plain_stride(*link.a_m);
     const R* first = link.a + strip.first * stride + run.offset;
@@ -173,7 +215,11 @@ void PackedProduct<R>::fetch_columns(const RealLink<R>& link, std::int64_t begin
                                      std::int64_t n_begin, std::int64_t n) {
     const std::int64_t unit = complex_ ? 2 : 1, size = sizeof(R);
     next_columns_.clear();
-    if (!is_plain(*link.b_k) || !is_plain(*link.b_n)) return;
+    if (!is_plain(*link.b_k) || !is_plain(*link.b_n)) {
+        if (n == link.b_n->extent() * unit)
+            fetch_slice(next_columns_, link.b, *link.b_k, *link.b_n, unit, begin / unit, end / unit);
+        return;
+    }
     const std::int64_t step_k = plain_stride(*link.b_k) * unit, step_n = plain_stride(*link.b_n) * unit;
     const R* first = link.b + begin / unit * step_k + n_begin / unit * step_n;
     if (is_unit(*link.b_n))
@@ -182,10 +228,19 @@ void PackedProduct<R>::fetch_columns(const RealLink<R>& link, std::int64_t begin
         next_columns_.set(first, ceil_div((end - begin) * size, 64), 64, step_n * size, n / unit);
 }
 
-// All strips of rows against all panels, for one block of k.
+// Rows of A for the next block of k, where they are not fetched strip by strip.
 template <class R>
-void PackedProduct<R>::sweep(const RealChain<R>& chain, const DepthBlock& block, bool overwrite, bool in_place) {
+void PackedProduct<R>::fetch_rows(const RealLink<R>& link, std::int64_t begin, std::int64_t end) {
+    next_rows_.clear();
+    if (!is_plain(*link.a_m)) fetch_slice(next_rows_, link.a, *link.a_k, *link.a_m, 1, begin, end);
+}
+
+// All strips of rows against all panels, for one block of k, which may be the first or the last.
+template <class R>
+void PackedProduct<R>::sweep(const RealChain<R>& chain, const DepthBlock& block, bool first, bool last) {
     const std::int64_t lines = std::max<std::int64_t>(block.k / 8, 1);
+    const bool overwrite = chain.overwrite && first;
+    const bool loads = !chain.in_place && first && !overwrite, stores = !chain.in_place && last;
     MicroCall<R> call{};
     call.overwrite = overwrite;
     for (std::size_t t = 0; t < strips_.size(); ++t) {
@@ -197,8 +252,8 @@ void PackedProduct<R>::sweep(const RealChain<R>& chain, const DepthBlock& block,
         call.segments = segments_.data();
         call.segment_count = static_cast<std::int64_t>(segments_.size());
         call.c_row = strip.c_row;
-        if (!in_place) {
-            if (!overwrite) copy_strip(chain, strip, false);
+        if (loads) copy_strip(chain, strip, false);
+        if (loads || stores) {
             c_next_rows_.clear();
             if (t + 1 < strips_.size())
                 find_runs(*chain.c_m, strips_[t + 1].first, strips_[t + 1].first + strips_[t + 1].rows, c_next_rows_);
@@ -213,7 +268,7 @@ void PackedProduct<R>::sweep(const RealChain<R>& chain, const DepthBlock& block,
             call.c_next = v + 1 < panels_.size()   ? strip.c + panels_[v + 1].first
                           : t + 1 < strips_.size() ? strips_[t + 1].c
                                                    : nullptr;
-            if (!in_place) fetch_copy(chain, panel);
+            if (loads || stores) fetch_copy(chain, panel);
             Fetch* const fetches[2] = {&next_rows_, &next_columns_};
             for (int w = 0; w < 2; ++w) {
                 const char* wanted = fetches[w]->next(lines);
@@ -224,7 +279,7 @@ void PackedProduct<R>::sweep(const RealChain<R>& chain, const DepthBlock& block,
             call.last_lanes = static_cast<int>(panel.cols - (vectors - 1) * table_.lanes);
             table_.micro[0][vectors - 1][strip.rows - 1](call);
         }
-        if (!in_place) copy_strip(chain, strip, true);
+        if (stores) copy_strip(chain, strip, true);
     }
 }
 
@@ -275,30 +330,31 @@ void PackedProduct<R>::multiply(const RealChain<R>& chain, const RealChain<R>* n
     cut_depth(chain);
     std::int64_t depth = 1;
     for (const DepthBlock& block : blocks_) depth = std::max(depth, block.k);
-    const bool in_place =
-        is_unit(*chain.c_n) && (is_plain(*chain.c_m) || chain.c_m->axis[chain.c_m->count - 1].extent >= kShortRun);
-
     // Columns per block: whole vectors (and whole complex columns), within the packed panels.
     const std::int64_t grain = std::max(table_.lanes, 2);
     const std::int64_t most = std::clamp(kPanelBytes / size / depth, grain, kMaxColumns);
     const std::int64_t vectors = ceil_div(chain.n, grain);
     const EvenSplit n_split(vectors, ceil_div(vectors, most / grain));
-    const EvenSplit m_split(chain.m, ceil_div(chain.m, kSweepRows));
+    // A copy of C that several blocks of k add to is kept meanwhile.
+    const std::int64_t width = ceil_div(n_split.size(0) * grain, table_.lanes) * table_.lanes;
+    const bool kept = !chain.in_place && blocks_.size() > 1;
+    const EvenSplit m_split(chain.m,
+                            ceil_div(chain.m, std::min(kSweepRows, kept ? kCopyBytes / size / width : kSweepRows)));
 
     for (std::int64_t jb = 0; jb < n_split.parts; ++jb) {
         const std::int64_t n_begin = n_split.begin(jb) * grain;
         const std::int64_t n = std::min(n_split.size(jb) * grain, chain.n - n_begin);
         cut_columns(n, depth);
-        if (!in_place) find_runs(*chain.c_n, n_begin, n_begin + n, c_columns_);
+        if (!chain.in_place) find_runs(*chain.c_n, n_begin, n_begin + n, c_columns_);
         for (std::int64_t ib = 0; ib < m_split.parts; ++ib) {
             const std::int64_t m_begin = m_split.begin(ib), m_end = m_begin + m_split.size(ib);
-            if (in_place) {
+            if (chain.in_place) {
                 cut_rows(*chain.c_m, chain.c + n_begin, m_begin, m_end);
             } else {
-                Axes copies;  // every strip has its rows in the same place
-                copies.push_back({chain.m, 0});
-                cut_rows(copies, reinterpret_cast<R*>(scratch_.copy()), m_begin, m_end);
-                for (Strip& strip : strips_) strip.c_row = ceil_div(n, table_.lanes) * table_.lanes;
+                Axes copies;  // stride 0: every strip has its rows in the same place
+                copies.push_back({m_end - m_begin, kept ? width : 0});
+                cut_rows(copies, reinterpret_cast<R*>(scratch_.copy()), 0, m_end - m_begin);
+                for (Strip& strip : strips_) strip.first += m_begin, strip.c_row = width;
             }
             for (std::size_t kb = 0; kb < blocks_.size(); ++kb) {
                 const DepthBlock& block = blocks_[kb];
@@ -306,15 +362,18 @@ void PackedProduct<R>::multiply(const RealChain<R>& chain, const RealChain<R>* n
                 if (kb + 1 < blocks_.size()) {
                     const Piece& piece = pieces_[blocks_[kb + 1].first_piece];
                     fetch_columns(*piece.link, piece.begin, piece.end, n_begin, n);
+                    fetch_rows(*piece.link, piece.begin, piece.end);
                 } else if (next && !next->links.empty() && jb + 1 == n_split.parts && ib + 1 == m_split.parts) {
                     const RealLink<R>& link = next->links[0];
                     fetch_columns(link, 0, std::min(link.k, depth), 0, std::min(n, next->n));
+                    fetch_rows(link, 0, std::min(link.k, depth));
                 } else {
                     next_columns_.clear();
+                    next_rows_.clear();
                 }
-                sweep(chain, block, chain.overwrite && kb == 0, in_place);
+                sweep(chain, block, kb == 0, kb + 1 == blocks_.size());
             }
-            if (blocks_.empty()) sweep(chain, {0, 0, 0}, chain.overwrite, in_place);
+            if (blocks_.empty()) sweep(chain, {0, 0, 0}, true, true);
         }
     }
 }

@@ -25,27 +25,47 @@ void find_runs(const Axes& axes, std::int64_t begin, std::int64_t end, std::vect
     }
 }
 
-AxisOrder AxisOrder::of(const Axes& c) {
+int buried_unit(const Axes& axes) {
+    for (int i = 0; i + 1 < axes.count; ++i)
+        if (axes.axis[i].stride == 1 && axes.axis[i].extent > 1) return i;
+    return -1;
+}
+
+void find_unit_runs(const Axes& axes, int unit, std::int64_t begin, std::int64_t end, std::vector<Run>& runs) {
+    runs.clear();
+    std::int64_t step = 1;
+    for (int i = unit + 1; i < axes.count; ++i) step *= axes.axis[i].extent;
+    const std::int64_t span = axes.axis[unit].extent * step;
+    for (std::int64_t base = begin / span * span; base < end; base += span)
+        for (std::int64_t p = base; p < base + step; ++p) {
+            const std::int64_t first = p >= begin ? p : p + ceil_div(begin - p, step) * step;
+            const std::int64_t stop = std::min(end, base + span);
+            if (first < stop)
+                runs.push_back({first - begin, ceil_div(stop - first, step), axes.offset(first), 1, step});
+        }
+}
+
+AxisOrder AxisOrder::of(const Axes& axes) {
     AxisOrder out;
-    out.count = c.count;
-    for (int i = 0; i < c.count; ++i) out.axis[i] = i;
-    std::stable_sort(out.axis.begin(), out.axis.begin() + c.count, [&](int x, int y) {
+    out.count = axes.count;
+    for (int i = 0; i < axes.count; ++i) out.axis[i] = i;
+    std::stable_sort(out.axis.begin(), out.axis.begin() + axes.count, [&](int x, int y) {
         // Axes of one position lie anywhere; keep them out of the way.
-        const bool trivial_x = c.axis[x].extent == 1, trivial_y = c.axis[y].extent == 1;
+        const bool trivial_x = axes.axis[x].extent == 1, trivial_y = axes.axis[y].extent == 1;
         if (trivial_x != trivial_y) return trivial_x;
-        return !trivial_x && c.axis[x].stride > c.axis[y].stride;
+        return !trivial_x && axes.axis[x].stride > axes.axis[y].stride;
     });
-    for (int i = 0; i < c.count; ++i) out.changed = out.changed || out.axis[i] != i;
+    for (int i = 0; i < axes.count; ++i) out.changed = out.changed || out.axis[i] != i;
     return out;
 }
 
-bool reorder(const Axes& c, const AxisOrder& order, const Axes& axes, Axes& out) {
-    // Cut `axes` where c's axes end, from the fastest on.
-    std::array<Axes, kMaxAxes> part;  // by axis of c, fastest first
+bool reorder(const Axes& leader, const AxisOrder& order, const Axes& axes, Axes& out) {
+    // Cut `axes` where leader's axes end, from the fastest on.
+    std::array<Axes, kMaxAxes> part;  // by axis of leader, fastest first
     int at = axes.count - 1;
     Axis rest = at >= 0 ? axes.axis[at] : Axis{};
-    for (int i = c.count - 1; i >= 0; --i) {
-        std::int64_t need = c.axis[i].extent;
+    for (int i = leader.count - 1; i >= 0; --i) {
+        std::int64_t need = leader.axis[i].extent;
         while (need > 1) {
             while (rest.extent == 1 && at > 0) rest = axes.axis[--at];
             if (rest.extent <= 1) return false;
@@ -72,17 +92,28 @@ bool reorder(const Axes& c, const AxisOrder& order, const Axes& axes, Axes& out)
     return true;
 }
 
-// The layout with its free dimension (A: rows, B: columns, C: both) in the order of C's memory; null if it cannot be.
 template <Scalar T>
-const MatrixLayout* RealView<T>::ordered(Role role, const MatrixLayout* layout, const MatrixLayout* c) {
-    const auto [place, is_new] = ordered_[static_cast<int>(role)].try_emplace({layout, c});
+const MatrixLayout* RealView<T>::ordered(const MatrixLayout* layout, const Leaders& leaders) {
+    if (!leaders.rows && !leaders.cols) return layout;
+    const auto [place, is_new] = ordered_.try_emplace({layout, leaders.rows, leaders.cols});
     if (is_new) {
         auto made = std::make_unique<MatrixLayout>(*layout);
-        const bool ok = (role == Role::b || reorder(c->rows, AxisOrder::of(c->rows), layout->rows, made->rows)) &&
-                        (role == Role::a || reorder(c->cols, AxisOrder::of(c->cols), layout->cols, made->cols));
-        if (ok) place->second = std::move(made);
+        const auto follow = [](const Axes* leader, const Axes& axes, Axes& out) {
+            return !leader || reorder(*leader, AxisOrder::of(*leader), axes, out);
+        };
+        if (follow(leaders.rows, layout->rows, made->rows) && follow(leaders.cols, layout->cols, made->cols))
+            place->second = std::move(made);
     }
     return place->second.get();
+}
+
+template <Scalar T>
+bool RealView<T>::all_follow(const Chain<T>& chain, const Leaders& leaders) {
+    if (!ordered(chain.c_layout, leaders)) return false;
+    for (const ChainLink<T>& link : chain.links)
+        if (!ordered(link.a_layout, {leaders.rows, nullptr}) || !ordered(link.b_layout, {nullptr, leaders.cols}))
+            return false;
+    return true;
 }
 
 // Each complex column as two real ones, next to each other.
@@ -105,24 +136,44 @@ const MatrixLayout* RealView<T>::real_columns(const MatrixLayout* layout) {
     return made.get();
 }
 
+// In the order of C's memory C may be updated where it lies. Where it cannot, or where an operand would then be read
+// across its memory in every block of k, rows follow A and columns follow B, and C is copied once for the whole chain.
 template <Scalar T>
 void RealView<T>::assign(const Chain<T>& chain, RealChain<RealOf<T>>& out) {
     using R = RealOf<T>;
-    const MatrixLayout* by = nullptr;  // whose axes are visited in memory order
-    if ((chain.c_layout->rows.count > 1 || chain.c_layout->cols.count > 1) &&
-        (AxisOrder::of(chain.c_layout->rows).changed || AxisOrder::of(chain.c_layout->cols).changed)) {
-        by = chain.c_layout;
-        for (const ChainLink<T>& link : chain.links)
-            if (!ordered(Role::a, link.a_layout, by) || !ordered(Role::b, link.b_layout, by)) {
-                by = nullptr;
-                break;
-            }
-    }
-    const MatrixLayout* c = real_columns(by ? ordered(Role::c, chain.c_layout, by) : chain.c_layout);
+    const MatrixLayout& given = *chain.c_layout;
+    Leaders leaders;
+    if (AxisOrder::of(given.rows).changed) leaders.rows = &given.rows;
+    if (AxisOrder::of(given.cols).changed) leaders.cols = &given.cols;
+    if (!all_follow(chain, leaders)) leaders = {};
+    const MatrixLayout* c = ordered(chain.c_layout, leaders);
     // With rows of C contiguous and columns not, the transposed product runs along memory. Complex sums keep their
     // order only with A's elements spread and B's expanded, so they stay as they are.
     const bool transposed =
         !is_complex<T> && inner_stride(c->cols) != 1 && inner_stride(c->rows) == 1 && c->rows.count > 0;
+    const Axes &along = transposed ? c->rows : c->cols, &across = transposed ? c->cols : c->rows;
+    out.in_place = is_unit(along) && (is_plain(across) || across.axis[across.count - 1].extent >= kShortRun);
+    if (!chain.links.empty()) {
+        const MatrixLayout *a = chain.links[0].a_layout, *b = chain.links[0].b_layout;
+        const auto buried = [&] {
+            return buried_unit(ordered(a, {leaders.rows, nullptr})->rows) >= 0 ||
+                   buried_unit(ordered(b, {nullptr, leaders.cols})->cols) >= 0;
+        };
+        const auto deep = [&] {
+            std::int64_t k = 0;
+            for (const ChainLink<T>& link : chain.links) k += link.a_layout->cols.extent();
+            return k >= std::max(given.rows.extent(), given.cols.extent());
+        };
+        if (!out.in_place || (buried() && deep())) {
+            const Leaders operands{&a->rows, &b->cols};
+            if (all_follow(chain, operands)) {
+                leaders = operands;
+                out.in_place = false;
+                c = ordered(chain.c_layout, leaders);
+            }
+        }
+    }
+    c = real_columns(c);
     out.c = reinterpret_cast<R*>(chain.c);
     out.c_m = &c->rows;
     out.c_n = &c->cols;
@@ -132,8 +183,8 @@ void RealView<T>::assign(const Chain<T>& chain, RealChain<RealOf<T>>& out) {
     out.n = out.c_n->extent();
     out.links.clear();
     for (const ChainLink<T>& link : chain.links) {
-        const MatrixLayout* a = real_columns(by ? ordered(Role::a, link.a_layout, by) : link.a_layout);
-        const MatrixLayout* b = by ? ordered(Role::b, link.b_layout, by) : link.b_layout;
+        const MatrixLayout* a = real_columns(ordered(link.a_layout, {leaders.rows, nullptr}));
+        const MatrixLayout* b = ordered(link.b_layout, {nullptr, leaders.cols});
         const std::int64_t k = a->cols.extent();
         if (k == 0) continue;
         const R* pa = reinterpret_cast<const R*>(link.a);

@@ -379,18 +379,19 @@ void check_apart(const TransposePlan& plan, const void* in, const void* out) {
             b_end);
 }
 
-/// Gives each thread ranges of consecutive blocks.
-template <class Body>
-void share_blocks(std::int64_t blocks, int threads, const Body& body) {
+/// Gives each thread ranges of consecutive blocks; start() makes what a thread walks them with.
+template <class Start>
+void share_blocks(std::int64_t blocks, int threads, const Start& start) {
     if (threads <= 1) {
-        body(std::int64_t{0}, blocks);
+        start()(std::int64_t{0}, blocks);
         return;
     }
     const std::int64_t chunk = std::max<std::int64_t>(1, blocks / (threads * std::int64_t{8}));
     std::atomic<std::int64_t> next{0};
     parallel_region(threads, [&](int, int) {
+        auto walk = start();
         for (std::int64_t b = next.fetch_add(chunk); b < blocks; b = next.fetch_add(chunk))
-            body(b, std::min(b + chunk, blocks));
+            walk(b, std::min(b + chunk, blocks));
     });
 }
 
@@ -410,25 +411,27 @@ void transpose(const TransposePlan& plan, const T* in, T* out, const TransposeAr
     const int threads = static_cast<int>(std::min<std::int64_t>(wanted, plan.blocks));
 
     if (plan.kernel == TransposeKernel::strided) {
-        share_blocks(plan.axis[0].extent, threads,
-                     [&](std::int64_t begin, std::int64_t end) { transpose_strided(plan, in, out, args, begin, end); });
+        share_blocks(plan.axis[0].extent, threads, [&] {
+            return [&](std::int64_t begin, std::int64_t end) { transpose_strided(plan, in, out, args, begin, end); };
+        });
         return;
     }
     const Layout layout(plan);
     const bool plain = args.alpha == T(1) && args.beta == T(0) && !(is_complex<T> && args.conjugate);
     const auto* from = reinterpret_cast<const char*>(in);
     auto* to = reinterpret_cast<char*>(out);
-    share_blocks(plan.blocks, threads, [&](std::int64_t begin, std::int64_t end) {
-        Worker worker(layout, kernels);
-        if (!plain)
-            worker.run_general(from, to, begin, end, [&](const char* a, char* b, std::int64_t n) {
-                combine(reinterpret_cast<const T*>(a), reinterpret_cast<T*>(b), n, args.alpha, args.beta,
-                        args.conjugate);
-            });
-        else if (plan.stream)
-            worker.run_streamed(from, to, begin, end);
-        else
-            worker.run_cached(from, to, begin, end);
+    share_blocks(plan.blocks, threads, [&] {
+        return [&, worker = Worker(layout, kernels)](std::int64_t begin, std::int64_t end) mutable {
+            if (!plain)
+                worker.run_general(from, to, begin, end, [&](const char* a, char* b, std::int64_t n) {
+                    combine(reinterpret_cast<const T*>(a), reinterpret_cast<T*>(b), n, args.alpha, args.beta,
+                            args.conjugate);
+                });
+            else if (plan.stream)
+                worker.run_streamed(from, to, begin, end);
+            else
+                worker.run_cached(from, to, begin, end);
+        };
     });
 }
 

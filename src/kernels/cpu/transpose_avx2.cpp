@@ -1,64 +1,29 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-#include "kernels/cpu/transpose_kernels.hpp"
+#include "kernels/cpu/transpose_loops.hpp"
 
 namespace tessera::kernels::cpu {
 namespace {
 
-using I64 = std::int64_t;
-
-inline void prefetch(const void* p, I64 ahead) {
-    // Integer arithmetic: the address may lie outside the tensor, a prefetch does not mind.
-    _mm_prefetch(
-        reinterpret_cast<const char*>(reinterpret_cast<std::uintptr_t>(p) + static_cast<std::uintptr_t>(ahead)),
-        _MM_HINT_T1);
-}
-
-inline void copy_part(const char* from, I64 bytes, char* to) {
-    for (I64 at = 0; at < bytes; at += 4)
-        *reinterpret_cast<float*>(to + at) = *reinterpret_cast<const float*>(from + at);
-}
-inline void stream_line(const char* from, char* to) {
-    const __m256 x = _mm256_loadu_ps(reinterpret_cast<const float*>(from));
-    const __m256 y = _mm256_loadu_ps(reinterpret_cast<const float*>(from + 32));
-    _mm256_stream_ps(reinterpret_cast<float*>(to), x);
-    _mm256_stream_ps(reinterpret_cast<float*>(to + 32), y);
-}
-
-/// Writes about `lines` lines of the queue: parts of lines as usual, whole ones past the caches.
-inline void drain_some(StreamQueue& q, I64 lines) {
-    while (lines > 0 && q.row < q.rows) {
-        const char* a = q.from + q.row_from[q.row] + q.done;
-        char* b = q.to + q.row_to[q.row] + q.done;
-        I64 left = q.row_bytes - q.done;
-        const I64 to_line = static_cast<I64>((0 - reinterpret_cast<std::uintptr_t>(b)) & 63);
-        if (to_line != 0) {
-            const I64 head = to_line < left ? to_line : left;
-            copy_part(a, head, b);
-            a += head;
-            b += head;
-            left -= head;
-            --lines;
-        }
-        I64 whole = left / 64 < lines ? left / 64 : lines;
-        lines -= whole;
-        left -= 64 * whole;
-        for (; whole > 0; --whole, a += 64, b += 64) stream_line(a, b);
-        if (left < 64) {
-            if (left > 0) copy_part(a, left, b);
-            ++q.row;
-            q.done = 0;
-        } else {
-            q.done = q.row_bytes - left;
-        }
+struct Lines {
+    static void copy_part(const char* from, I64 bytes, char* to) {
+        for (I64 at = 0; at < bytes; at += 4)
+            *reinterpret_cast<float*>(to + at) = *reinterpret_cast<const float*>(from + at);
     }
-}
+    static void stream_line(const char* from, char* to) {
+        const __m256 x = _mm256_loadu_ps(reinterpret_cast<const float*>(from));
+        const __m256 y = _mm256_loadu_ps(reinterpret_cast<const float*>(from + 32));
+        _mm256_stream_ps(reinterpret_cast<float*>(to), x);
+        _mm256_stream_ps(reinterpret_cast<float*>(to + 32), y);
+    }
+};
 
 struct Tile4 {
     using Word = float;
     using Vector = __m256;
     static constexpr int width = 8;
+    static constexpr bool masked = false;
     static Vector load(const Word* p) { return _mm256_loadu_ps(p); }
     static void store(Word* p, Vector v) { _mm256_storeu_ps(p, v); }
     static void turn(Vector (&r)[8]) {
@@ -85,6 +50,7 @@ struct Tile8 {
     using Word = double;
     using Vector = __m256d;
     static constexpr int width = 4;
+    static constexpr bool masked = false;
     static Vector load(const Word* p) { return _mm256_loadu_pd(p); }
     static void store(Word* p, Vector v) { _mm256_storeu_pd(p, v); }
     static void turn(Vector (&r)[4]) {
@@ -104,6 +70,7 @@ struct Tile16 {
     using Word = Pair;
     using Vector = __m256d;
     static constexpr int width = 2;
+    static constexpr bool masked = false;
     static Vector load(const Word* p) { return _mm256_loadu_pd(p->half); }
     static void store(Word* p, Vector v) { _mm256_storeu_pd(p->half, v); }
     static void turn(Vector (&r)[2]) {
@@ -112,35 +79,6 @@ struct Tile16 {
         r[1] = b;
     }
 };
-
-template <class Tile>
-void micro(const void* in, const I64* row_offset, I64 rows, I64 columns, void* out, const I64* column_offset, I64 ahead,
-           StreamQueue& queue) {
-    using Word = typename Tile::Word;
-    using Vector = typename Tile::Vector;
-    constexpr int w = Tile::width;
-    const Word* const a = static_cast<const Word*>(in);
-    Word* const b = static_cast<Word*>(out);
-    I64 i = 0;
-    for (; i + w <= rows; i += w) {
-        const Word* row[w];
-        for (int r = 0; r < w; ++r) row[r] = a + row_offset[i + r];
-        I64 j = 0;
-        for (; j + w <= columns; j += w) {
-            Vector v[w];
-            for (int r = 0; r < w; ++r) v[r] = Tile::load(row[r] + j);
-            if (ahead != 0)
-                for (int r = 0; r < w; ++r) prefetch(row[r] + j, ahead);
-            Tile::turn(v);
-            for (int c = 0; c < w; ++c) Tile::store(b + column_offset[j + c] + i, v[c]);
-            drain_some(queue, (w + 1) / 2);  // a tile is w half lines
-        }
-        for (; j < columns; ++j)
-            for (int r = 0; r < w; ++r) b[column_offset[j] + i + r] = row[r][j];
-    }
-    for (I64 j = 0; j < columns; ++j)
-        for (I64 r = i; r < rows; ++r) b[column_offset[j] + r] = a[row_offset[r] + j];
-}
 
 template <class Word>
 void gather(const void* in, const I64* offset, I64 count, void* out) {
@@ -173,14 +111,14 @@ void pieces(const void* in, const I64* offset_bytes, I64 count, I64 piece_bytes,
     }
 }
 
-void drain(StreamQueue& queue, I64 lines) { drain_some(queue, lines); }
+void drain(StreamQueue& queue, I64 lines) { drain_some<Lines>(queue, lines); }
 
 void fence() { _mm_sfence(); }
 
 }  // namespace
 
 const TransposeKernels transpose_avx2 = {
-    .micro = {micro<Tile4>, micro<Tile8>, micro<Tile16>},
+    .micro = {micro<Lines, Tile4>, micro<Lines, Tile8>, micro<Lines, Tile16>},
     .gather = {gather<float>, gather<double>, gather<Pair>},
     .pieces = pieces,
     .drain = drain,

@@ -1,65 +1,29 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-#include "kernels/cpu/transpose_kernels.hpp"
+#include "kernels/cpu/transpose_loops.hpp"
 
 namespace tessera::kernels::cpu {
 namespace {
 
-using I64 = std::int64_t;
-
 inline __mmask16 first16(I64 n) { return static_cast<__mmask16>(n >= 16 ? 0xffff : (1u << n) - 1); }
 inline __mmask8 first8(I64 n) { return static_cast<__mmask8>(n >= 8 ? 0xff : (1u << n) - 1); }
 
-inline void prefetch(const void* p, I64 ahead) {
-    // Integer arithmetic: the address may lie outside the tensor, a prefetch does not mind.
-    _mm_prefetch(
-        reinterpret_cast<const char*>(reinterpret_cast<std::uintptr_t>(p) + static_cast<std::uintptr_t>(ahead)),
-        _MM_HINT_T1);
-}
-
-inline void copy_part(const char* from, I64 bytes, char* to) {
-    const __mmask16 m = first16(bytes / 4);
-    _mm512_mask_storeu_ps(to, m, _mm512_maskz_loadu_ps(m, from));
-}
-inline void stream_line(const char* from, char* to) {
-    _mm512_stream_ps(reinterpret_cast<float*>(to), _mm512_loadu_ps(from));
-}
-
-/// Writes about `lines` lines of the queue: parts of lines as usual, whole ones past the caches.
-inline void drain_some(StreamQueue& q, I64 lines) {
-    while (lines > 0 && q.row < q.rows) {
-        const char* a = q.from + q.row_from[q.row] + q.done;
-        char* b = q.to + q.row_to[q.row] + q.done;
-        I64 left = q.row_bytes - q.done;
-        const I64 to_line = static_cast<I64>((0 - reinterpret_cast<std::uintptr_t>(b)) & 63);
-        if (to_line != 0) {
-            const I64 head = to_line < left ? to_line : left;
-            copy_part(a, head, b);
-            a += head;
-            b += head;
-            left -= head;
-            --lines;
-        }
-        I64 whole = left / 64 < lines ? left / 64 : lines;
-        lines -= whole;
-        left -= 64 * whole;
-        for (; whole > 0; --whole, a += 64, b += 64) stream_line(a, b);
-        if (left < 64) {
-            if (left > 0) copy_part(a, left, b);
-            ++q.row;
-            q.done = 0;
-        } else {
-            q.done = q.row_bytes - left;
-        }
+struct Lines {
+    static void copy_part(const char* from, I64 bytes, char* to) {
+        const __mmask16 m = first16(bytes / 4);
+        _mm512_mask_storeu_ps(to, m, _mm512_maskz_loadu_ps(m, from));
     }
-}
+    static void stream_line(const char* from, char* to) {
+        _mm512_stream_ps(reinterpret_cast<float*>(to), _mm512_loadu_ps(from));
+    }
+};
 
-/// The square tile of one element size: load a row, transpose in registers, store a column.
 struct Tile4 {
     using Word = float;
     using Vector = __m512;
     static constexpr int width = 16;
+    static constexpr bool masked = true;
     static Vector load(const Word* p) { return _mm512_loadu_ps(p); }
     static Vector load(const Word* p, I64 n) { return _mm512_maskz_loadu_ps(first16(n), p); }
     static void store(Word* p, Vector v) { _mm512_storeu_ps(p, v); }
@@ -94,6 +58,7 @@ struct Tile8 {
     using Word = double;
     using Vector = __m512d;
     static constexpr int width = 8;
+    static constexpr bool masked = true;
     static Vector load(const Word* p) { return _mm512_loadu_pd(p); }
     static Vector load(const Word* p, I64 n) { return _mm512_maskz_loadu_pd(first8(n), p); }
     static void store(Word* p, Vector v) { _mm512_storeu_pd(p, v); }
@@ -124,6 +89,7 @@ struct Tile16 {
     using Word = Pair;
     using Vector = __m512d;
     static constexpr int width = 4;
+    static constexpr bool masked = true;
     static Vector load(const Word* p) { return _mm512_loadu_pd(p); }
     static Vector load(const Word* p, I64 n) { return _mm512_maskz_loadu_pd(first8(2 * n), p); }
     static void store(Word* p, Vector v) { _mm512_storeu_pd(p, v); }
@@ -137,44 +103,6 @@ struct Tile16 {
         r[3] = _mm512_shuffle_f64x2(b, e, 0xdd);
     }
 };
-
-template <class Tile>
-void micro(const void* in, const I64* row_offset, I64 rows, I64 columns, void* out, const I64* column_offset, I64 ahead,
-           StreamQueue& queue) {
-    using Word = typename Tile::Word;
-    using Vector = typename Tile::Vector;
-    constexpr int w = Tile::width;
-    const Word* const a = static_cast<const Word*>(in);
-    Word* const b = static_cast<Word*>(out);
-    for (I64 i = 0; i < rows; i += w) {
-        const I64 have = rows - i < w ? rows - i : w;
-        const Word* row[w];
-        for (int r = 0; r < w; ++r) row[r] = a + row_offset[i + (r < have ? r : 0)];
-        I64 j = 0;
-        if (have == w) {
-            for (; j + w <= columns; j += w) {
-                Vector v[w];
-                for (int r = 0; r < w; ++r) v[r] = Tile::load(row[r] + j);
-                if (ahead != 0)
-                    for (int r = 0; r < w; ++r) prefetch(row[r] + j, ahead);
-                Tile::turn(v);
-                for (int c = 0; c < w; ++c) Tile::store(b + column_offset[j + c] + i, v[c]);
-                drain_some(queue, w);  // a tile is w lines
-            }
-        }
-        for (; j < columns; j += w) {
-            const I64 left = columns - j < w ? columns - j : w;
-            Vector v[w];
-            for (int r = 0; r < w; ++r) v[r] = Tile::load(row[r] + j, left);
-            if (ahead != 0)
-                for (int r = 0; r < w; ++r) prefetch(row[r] + j, ahead);
-            Tile::turn(v);
-            for (int c = 0; c < w; ++c)
-                if (c < left) Tile::store(b + column_offset[j + c] + i, v[c], have);
-            drain_some(queue, left);
-        }
-    }
-}
 
 void gather4(const void* in, const I64* offset, I64 count, void* out) {
     float* b = static_cast<float*>(out);
@@ -215,14 +143,14 @@ void pieces(const void* in, const I64* offset_bytes, I64 count, I64 piece_bytes,
     }
 }
 
-void drain(StreamQueue& queue, I64 lines) { drain_some(queue, lines); }
+void drain(StreamQueue& queue, I64 lines) { drain_some<Lines>(queue, lines); }
 
 void fence() { _mm_sfence(); }
 
 }  // namespace
 
 const TransposeKernels transpose_avx512 = {
-    .micro = {micro<Tile4>, micro<Tile8>, micro<Tile16>},
+    .micro = {micro<Lines, Tile4>, micro<Lines, Tile8>, micro<Lines, Tile16>},
     .gather = {gather4, gather8, gather16},
     .pieces = pieces,
     .drain = drain,

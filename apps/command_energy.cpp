@@ -1,0 +1,167 @@
+#include <fmt/format.h>
+
+#include <sys/resource.h>
+
+#include <algorithm>
+
+#include "base/check.hpp"
+#include "base/units.hpp"
+#include "command.hpp"
+#include "tessera/chem/energy.hpp"
+#include "tessera/io/file.hpp"
+
+namespace tessera::app {
+
+namespace {
+
+struct Options {
+    CommonOptions common;
+    chem::EnergyOptions energy;
+    std::string molecule, method = "ccsd(t)", abcd = "stored", memory, devices = "none";
+    int charge = 0;
+};
+
+double peak_memory_bytes() {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return 1024.0 * static_cast<double>(usage.ru_maxrss);
+}
+
+nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
+    const double tensor_seconds = r.contraction_seconds + r.triples_seconds;
+    nlohmann::json j{
+        {"molecule", o.molecule},
+        {"basis", o.energy.basis},
+        {"method", chem::name(o.energy.method)},
+        {"nuclear", r.nuclear},
+        {"rhf", r.rhf},
+        {"mp2", r.mp2},
+        {"ccsd", r.ccsd},
+        {"triples", r.triples},
+        {"total", r.total},
+        {"converged", r.converged},
+        {"iterations", r.iterations},
+        {"scf_iterations", r.scf_iterations},
+        {"t1_diagnostic", r.t1_diagnostic},
+        {"orbitals",
+         {{"basis", r.basis_functions}, {"occupied", r.occupied}, {"frozen", r.frozen}, {"virtual", r.virtuals}}},
+        {"dropped_functions", r.dropped_functions},
+        {"seconds", r.seconds},
+        {"time",
+         {{"integrals", r.integral_seconds},
+          {"scf", r.scf_seconds},
+          {"transform", r.transform_seconds},
+          {"ccsd", r.ccsd_seconds},
+          {"triples", r.triples_seconds},
+          {"contractions", r.contraction_seconds}}},
+        {"share_in_contractions", r.seconds > 0 ? tensor_seconds / r.seconds : 0},
+        {"flops", {{"contractions", r.contraction_flops}, {"triples", r.triples_flops}}},
+        {"contractions", r.contractions},
+        {"peak_bytes", peak_memory_bytes()},
+        {"abcd", o.abcd},
+    };
+    if (o.energy.abcd == chem::Abcd::direct)
+        j["screening"] = {{"threshold", o.energy.screen},
+                          {"tiles", r.v_tiles},
+                          {"tiles_made", r.v_tiles_made},
+                          {"energy_change", r.screen_change}};
+    return j;
+}
+
+std::string summary(const Options& o, const chem::EnergyResult& r) {
+    using chem::Method;
+    const auto m = o.energy.method;
+    std::string out = fmt::format("\n{:<28}{:>20}\n", "energy / Eh", o.energy.basis);
+    const auto line = [&](const std::string& what, double value) {
+        out += fmt::format("{:<28}{:>20.10f}\n", what, value);
+    };
+    line("nuclear repulsion", r.nuclear);
+    line("RHF", r.rhf);
+    if (m != Method::rhf) line("MP2 correlation", r.mp2);
+    if (m == Method::mp2) line("MP2 total", r.total);
+    if (m == Method::ccsd || m == Method::ccsd_t) {
+        line("CCSD correlation", r.ccsd);
+        line("CCSD total", r.rhf + r.ccsd);
+    }
+    if (m == Method::ccsd_t) {
+        line("(T) correction", r.triples);
+        line("CCSD(T) total", r.total);
+    }
+    if (r.t1_diagnostic > 0)
+        out += fmt::format("{:<28}{:>20.4f}{}\n", "T1 diagnostic", r.t1_diagnostic,
+                           r.t1_diagnostic > 0.02 ? "  (above 0.02: one determinant may not be enough)" : "");
+    if (o.energy.abcd == chem::Abcd::direct && r.v_tiles > 0)
+        out += fmt::format("integral tiles made: {} of {} ({:.1f} % skipped); energy changed by {:.1e} (first order)\n",
+                           r.v_tiles_made, r.v_tiles,
+                           100.0 * static_cast<double>(r.v_tiles - r.v_tiles_made) / static_cast<double>(r.v_tiles),
+                           r.screen_change);
+    out += fmt::format("time {}, peak memory {}\n", format_seconds(r.seconds),
+                       format_bytes(static_cast<std::int64_t>(peak_memory_bytes())));
+    return out;
+}
+
+void run(Options& o) {
+    require(
+        o.devices == "none" || o.devices == "all" || o.devices.find_first_not_of("0123456789,") == std::string::npos,
+        "--devices {}: none, all, or numbers as in 0 or 0,0", o.devices);
+    if (o.devices != "none")
+        throw BackendUnavailable(
+            fmt::format("--devices {}: this build runs energies on the CPU; use --devices none", o.devices));
+    auto& e = o.energy;
+    e.method = chem::parse_method(o.method);
+    require(o.abcd == "stored" || o.abcd == "direct", "--abcd {}: stored or direct", o.abcd);
+    e.abcd = o.abcd == "direct" ? chem::Abcd::direct : chem::Abcd::stored;
+    require(e.screen == 0 || e.abcd == chem::Abcd::direct, "--screen {}: screens the integrals of --abcd direct",
+            e.screen);
+    e.memory = o.memory.empty() ? 0 : parse_bytes(o.memory);
+    e.threads = o.common.threads;
+    if (!e.checkpoint.empty()) require_writable(e.checkpoint);
+    auto molecule = chem::read_xyz(o.molecule);
+    molecule.charge = o.charge;
+    if (!o.common.quiet)
+        e.log = [to = o.common.json ? stderr : stdout](const std::string& line) {
+            fmt::print(to, "{}\n", line);
+            std::fflush(to);
+        };
+    const auto result = chem::energy(molecule, e);
+    if (o.common.json)
+        print_json(to_json(o, result));
+    else if (!o.common.quiet)
+        fmt::print("{}", summary(o, result));
+    else
+        fmt::print("{:.10f}\n", result.total);
+}
+
+}  // namespace
+
+Action add_energy(CLI::App& app) {
+    auto o = std::make_shared<Options>();
+    auto* command = app.add_subcommand("energy", "the energy of a molecule: RHF, MP2, CCSD, CCSD(T)");
+    auto& e = o->energy;
+    command->add_option("molecule", o->molecule, "xyz file, coordinates in Angstrom")->required();
+    command->add_option("--basis", e.basis, "basis set by name, or a .g94 file")->capture_default_str();
+    command->add_option("--basis-folder", e.basis_folder,
+                        "where named basis sets are (default: $TESSERA_BASIS, or those of the program)");
+    command->add_option("--method", o->method, "rhf, mp2, ccsd or ccsd(t), also written ccsd_t")->capture_default_str();
+    command->add_flag("--frozen-core", e.frozen_core, "leave the core electrons uncorrelated");
+    command->add_option("--charge", o->charge, "charge of the molecule")
+        ->capture_default_str()
+        ->check(CLI::Range(-1000, 1000));
+    command->add_option("--converge", e.converge, "energy change and residual to reach")->capture_default_str();
+    command->add_option("--max-iterations", e.max_iterations, "of the SCF and of CCSD, each")->capture_default_str();
+    command
+        ->add_option("--abcd", o->abcd,
+                     "integrals over four virtuals: stored, or direct (made from basis functions when needed)")
+        ->capture_default_str();
+    command->add_option("--screen", e.screen, "with --abcd direct: skip integral tiles below this, per element")
+        ->capture_default_str();
+    command->add_option("--checkpoint", e.checkpoint, "keep the amplitudes here (.h5); go on from them if it is there");
+    command->add_option("--tile", e.tile, "about this many orbitals in a tile")->capture_default_str();
+    command->add_option("--devices", o->devices, "GPUs to use: none, 0, 0,0 or all")->capture_default_str();
+    command->add_option("--memory", o->memory, "refuse what needs more than this, as in 16GiB");
+    add_common(*command, o->common);
+    command->footer("Example: tessera energy share/molecules/h2o.xyz --basis cc-pvdz --method 'ccsd(t)' --frozen-core");
+    return [o] { run(*o); };
+}
+
+}  // namespace tessera::app

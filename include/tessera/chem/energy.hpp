@@ -1,0 +1,69 @@
+#pragma once
+// Energies of closed-shell molecules: RHF, MP2, CCSD, CCSD(T). Hartree throughout.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tessera/base/error.hpp"
+#include "tessera/chem/molecule.hpp"
+
+namespace tessera::chem {
+
+enum class Method { rhf, mp2, ccsd, ccsd_t };
+/// "rhf", "mp2", "ccsd", "ccsd(t)" or "ccsd_t", any case. UserError with the list otherwise.
+Method parse_method(const std::string& text);
+std::string name(Method method);
+
+/// How the product of amplitudes with integrals over four virtual orbitals is made.
+enum class Abcd { stored, direct };
+
+/// An iteration did not converge; nothing is wrong with the input or the machine.
+class NotConverged : public Error {
+  public:
+    using Error::Error;
+    int exit_code() const noexcept override { return 4; }
+};
+
+struct EnergyOptions {
+    Method method = Method::ccsd_t;
+    std::string basis = "def2-svp";  // a name in basis_folder, or the path of a .g94 file
+    std::string basis_folder;        // empty: $TESSERA_BASIS, or share/ next to the program
+    bool frozen_core = false;
+    /// SCF: energy change and orbital gradient; CC: energy change, and ten times this for the change of amplitudes.
+    double converge = 1e-8;
+    int max_iterations = 100;
+    Abcd abcd = Abcd::stored;
+    /// With Abcd::direct: integral tiles whose bound per element is below this are not made.
+    double screen = 0;
+    std::string checkpoint;   // amplitudes, written each iteration; read first where the file is there
+    std::int64_t memory = 0;  // bytes; 0: no limit
+    int threads = 0;          // 0: all cores
+    std::int64_t tile = 32;   // about this many orbitals in a tile
+    /// Progress, a line at a time.
+    std::function<void(const std::string&)> log;
+};
+
+struct EnergyResult {
+    double nuclear = 0, rhf = 0;                       // rhf: the total energy
+    double mp2 = 0, ccsd = 0, triples = 0, total = 0;  // mp2, ccsd: correlation energies
+    bool converged = false;
+    int scf_iterations = 0, iterations = 0;
+    double t1_diagnostic = 0;
+    std::int64_t basis_functions = 0, occupied = 0, frozen = 0, virtuals = 0;  // occupied: the correlated ones
+    std::int64_t dropped_functions = 0;                                        // near-dependent combinations
+
+    /// Of the direct ABCD term: tiles of integrals in all and made, and what skipping the rest changed (first order).
+    std::int64_t v_tiles = 0, v_tiles_made = 0;
+    double screen_change = 0;
+
+    double seconds = 0, scf_seconds = 0, integral_seconds = 0, transform_seconds = 0, ccsd_seconds = 0;
+    double triples_seconds = 0, contraction_seconds = 0, contraction_flops = 0, triples_flops = 0;
+    std::int64_t contractions = 0;
+};
+
+/// UserError for input that cannot be treated, NotConverged where an iteration gives up.
+EnergyResult energy(const Molecule& molecule, const EnergyOptions& options);
+
+}  // namespace tessera::chem

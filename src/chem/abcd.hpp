@@ -1,0 +1,50 @@
+#pragma once
+// The product of the doubles with integrals over four virtual orbitals, the steepest term of CCSD, in two ways.
+
+#include <memory>
+
+#include "chem/orbitals.hpp"
+
+namespace tessera::chem {
+
+class AbcdTerm {
+  public:
+    virtual ~AbcdTerm() = default;
+    /// sum over c, d of tau(i,j,c,d) (ac|bd), with t1 where `dressed()`.
+    virtual RealTensor apply(const RealTensor& tau, const RealTensor& t1, TensorWork& work) = 0;
+    /// True where a and b are dressed with t1, that is, stand for a - sum over k of t1(k,a) k.
+    virtual bool dressed() const = 0;
+};
+
+/// With the integrals of transform(..., four_virtuals); refers to them.
+std::unique_ptr<AbcdTerm> stored_abcd(const RealTensor& vvvv, const Tiling& occupied);
+
+/// From integrals over basis functions, made tile by tile when they are needed and never stored. The pairs i, j are
+/// rotated to localised orbitals, clustered into tiles, and back.
+class DirectAbcd final : public AbcdTerm {
+  public:
+    /// Tiles whose Schwarz bound per element is below `screen` are skipped.
+    DirectAbcd(const Integrals& integrals, const AoTiling& tiling, const Orbitals& orbitals, double screen,
+               std::int64_t tile);
+    RealTensor apply(const RealTensor& tau, const RealTensor& t1, TensorWork& work) override;
+    bool dressed() const override { return true; }
+
+    void set_screen(double screen);
+    std::int64_t tiles() const { return tiles_; }
+    /// In the last apply().
+    std::int64_t tiles_made() const { return tiles_made_; }
+
+  private:
+    const Integrals& integrals_;
+    const AoTiling& tiling_;
+    const Orbitals& orbitals_;
+    EnginePool engines_;
+    Matrix bounds_;  // of the norm of the block of pairs of two tiles
+    RealTensor rotation_;
+    std::unique_ptr<PairIndex> pairs_;
+    double screen_ = 0;
+    GeneratedTensor<double> integrals_tensor_;  // [l][s][m][n] = (ml|ns)
+    std::int64_t tiles_ = 0, tiles_made_ = 0;
+};
+
+}  // namespace tessera::chem

@@ -1,0 +1,61 @@
+#pragma once
+// The Coulomb integrals over basis functions: tiles by groups of shells, stored once per symmetric pair of pairs, and
+// the Fock matrix made of them.
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "chem/integrals.hpp"
+#include "chem/pairs.hpp"
+
+namespace tessera::chem {
+
+/// Engines handed out to whichever thread needs one: tile generators are called from any thread.
+class EnginePool {
+  public:
+    explicit EnginePool(const Integrals& of) : of_(of) {}
+    /// Calls work(engine) with an engine of its own.
+    template <class Work>
+    void with(Work&& work) {
+        auto engine = take();
+        work(*engine);
+        give(std::move(engine));
+    }
+
+  private:
+    std::unique_ptr<Integrals::Coulomb> take();
+    void give(std::unique_ptr<Integrals::Coulomb> engine);
+    const Integrals& of_;
+    std::mutex mutex_;
+    std::vector<std::unique_ptr<Integrals::Coulomb>> free_;
+};
+
+/// Tiles of basis functions are runs of whole shells.
+struct AoTiling {
+    Tiling functions;
+    std::vector<std::int64_t> first_shell;  // of each tile, and the end
+};
+/// Runs of whole atoms of about `target` functions; an atom with more than that is a tile.
+AoTiling tile_atoms(const Basis& basis, std::int64_t target);
+/// A tile for each run of atoms with the same cluster.
+AoTiling tile_clusters(const Basis& basis, const std::vector<std::int64_t>& cluster_of_atom);
+
+/// (p|q), tiles p >= q only, over pairs of basis functions.
+class AoIntegrals {
+  public:
+    AoIntegrals(const Integrals& integrals, AoTiling tiling, int threads);
+    const PairIndex& pairs() const { return pairs_; }
+    /// (p|l s), made from the stored tiles on demand.
+    GeneratedTensor<double> half_unpacked() const;
+    /// 2 J - K of a density with trace (number of electrons) / 2.
+    Matrix two_electron(const Matrix& density, int threads) const;
+
+  private:
+    AoTiling tiling_;
+    PairIndex pairs_;
+    Tensor<double> tiles_;
+};
+
+}  // namespace tessera::chem

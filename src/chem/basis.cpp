@@ -1,0 +1,161 @@
+#include "chem/basis.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/check.hpp"
+#include "chem/text.hpp"
+
+namespace tessera::chem {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view kMomenta = "SPDFGHI";
+
+bool is_separator(std::string_view line) { return line.starts_with("****"); }
+
+/// The primitives of one "SP 3 1.00" block: for each letter a shell.
+void read_block(Lines& lines, const std::vector<std::string_view>& head, const std::string& name,
+                std::vector<Shell>& out) {
+    std::int64_t primitives = 0;
+    double scale = 1;
+    require(head.size() >= 2 && parse_number(head[1], primitives) && primitives >= 1 && primitives < 1000 &&
+                (head.size() < 3 || (parse_number(head[2], scale) && scale > 0)),
+            "{} line {}: 'letter primitives scale' is expected", name, lines.number());
+    std::vector<Shell> shells;
+    for (char c : head[0]) {
+        const auto l = kMomenta.find(static_cast<char>(std::toupper(static_cast<unsigned char>(c))));
+        require(l != std::string_view::npos, "{} line {}: unknown shell '{}'", name, lines.number(), shown(head[0]));
+        require(static_cast<int>(l) <= kHighestMomentum, "{} line {}: {} shells are beyond the integrals ({} at most)",
+                name, lines.number(), kMomenta[l], kMomenta[kHighestMomentum]);
+        shells.push_back({static_cast<int>(l), {}, {}});
+    }
+    std::string_view line;
+    for (std::int64_t p = 0; p < primitives; ++p) {
+        require(lines.next(line), "{}: ends within a shell", name);
+        const auto w = words(line);
+        require(w.size() >= 1 + shells.size(), "{} line {}: an exponent and {} coefficients are expected", name,
+                lines.number(), shells.size());
+        for (std::size_t s = 0; s < shells.size(); ++s) {
+            double exponent = 0, coefficient = 0;
+            require(parse_number(w[0], exponent) && std::isfinite(exponent) && exponent > 0,
+                    "{} line {}: '{}' is not an exponent", name, lines.number(), shown(w[0]));
+            require(parse_number(w[1 + s], coefficient) && std::isfinite(coefficient),
+                    "{} line {}: '{}' is not a coefficient", name, lines.number(), shown(w[1 + s]));
+            // A primitive with coefficient zero would only cost time.
+            if (coefficient == 0) continue;
+            shells[s].exponents.push_back(exponent * scale * scale);
+            shells[s].coefficients.push_back(coefficient);
+        }
+    }
+    for (auto& s : shells) {
+        require(!s.exponents.empty(), "{} line {}: a shell whose coefficients are all zero", name, lines.number());
+        out.push_back(std::move(s));
+    }
+}
+
+std::vector<std::string> names_in(const std::string& folder) {
+    std::vector<std::string> names;
+    std::error_code none;
+    for (const auto& entry : fs::directory_iterator(folder, none))
+        if (entry.path().extension() == ".g94") names.push_back(entry.path().stem().string());
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+}  // namespace
+
+BasisSet parse_g94(std::string_view text, const std::string& name) {
+    BasisSet set;
+    set.name = name;
+    Lines lines(text);
+    std::string_view line;
+    std::vector<Shell>* element = nullptr;
+    while (lines.next(line)) {
+        const auto w = words(line);
+        if (w.empty() || w[0].front() == '!' || w[0].front() == '#') continue;
+        if (is_separator(w[0])) {
+            element = nullptr;
+        } else if (!element) {
+            const auto symbol = w[0].front() == '-' ? w[0].substr(1) : w[0];
+            int z = element_number(symbol);
+            if (z == 0) {  // an element beyond those with names here, or the words of a header
+                const bool looks_right = w.size() == 2 && w[1] == "0" && symbol.size() <= 2;
+                require(set.elements.empty() || looks_right, "{} line {}: an element is expected, not '{}'", name,
+                        lines.number(), shown(line));
+                if (!looks_right) continue;
+                z = -1 - static_cast<int>(set.elements.size());
+            }
+            require(!set.elements.contains(z), "{} line {}: {} a second time", name, lines.number(), symbol);
+            element = &set.elements[z];
+        } else {
+            require(!equal_ignoring_case(w[0], "ECP") && w.size() >= 2, "{} line {}: '{}' is not a shell", name,
+                    lines.number(), shown(line));
+            read_block(lines, w, name, *element);
+        }
+    }
+    std::erase_if(set.elements, [](const auto& e) { return e.first < 0; });
+    require(!set.elements.empty(), "{}: no basis functions in Gaussian-94 format", name);
+    return set;
+}
+
+BasisSet find_basis(const std::string& name, const std::string& folder) {
+    const auto names = names_in(folder);
+    for (const auto& n : names)
+        if (equal_ignoring_case(n, name)) return parse_g94(read_text((fs::path(folder) / (n + ".g94")).string()), n);
+    std::error_code none;
+    if (fs::is_regular_file(name, none)) return parse_g94(read_text(name), name);
+    require(!names.empty(), "basis '{}': no such file, and no basis sets are in {}; --basis-folder says where they are",
+            name, folder);
+    user_error("unknown basis '{}': there are {}, or give the path of a .g94 file", name, fmt::join(names, ", "));
+}
+
+std::string basis_folder() {
+    if (const char* given = std::getenv("TESSERA_BASIS"); given && *given) return given;
+    std::error_code none;
+    const fs::path program = fs::read_symlink("/proc/self/exe", none).parent_path();
+    // Installed and bundled: bin/../share. Built: build/ (tests in build/tests) lies in the source tree.
+    const fs::path places[] = {program / "../share/tessera/basis", program / "../share/basis",
+                               program / "../../share/basis"};
+    for (const auto& p : places)
+        if (fs::is_directory(p, none)) return p.lexically_normal().string();
+#ifdef TESSERA_SOURCE_SHARE
+    if (fs::is_directory(TESSERA_SOURCE_SHARE "/basis", none)) return TESSERA_SOURCE_SHARE "/basis";
+#endif
+    return places[0].lexically_normal().string();
+}
+
+std::int64_t Basis::functions_of(std::int64_t atom) const {
+    std::int64_t n = 0;
+    for (auto s = first_shell[atom]; s < first_shell[atom + 1]; ++s) n += shells[s].shell.functions();
+    return n;
+}
+
+Basis place(const BasisSet& set, const Molecule& molecule) {
+    Basis basis;
+    basis.name = set.name;
+    for (std::size_t a = 0; a < molecule.atoms.size(); ++a) {
+        const auto& atom = molecule.atoms[a];
+        const auto shells = set.elements.find(atom.number);
+        if (shells == set.elements.end()) {
+            std::vector<std::string_view> known;
+            for (const auto& [z, unused] : set.elements) known.push_back(element_symbol(z));
+            user_error("basis {} has no functions for {} (atom {}); it has {}", set.name, element_symbol(atom.number),
+                       a + 1, fmt::join(known, " "));
+        }
+        basis.first_shell.push_back(static_cast<std::int64_t>(basis.shells.size()));
+        for (const auto& s : shells->second) {
+            basis.shells.push_back({s, static_cast<std::int64_t>(a), basis.functions, atom.at});
+            basis.functions += s.functions();
+        }
+    }
+    basis.first_shell.push_back(static_cast<std::int64_t>(basis.shells.size()));
+    return basis;
+}
+
+}  // namespace tessera::chem

@@ -1,0 +1,50 @@
+#pragma once
+// Contracted Gaussian basis functions: read from Gaussian-94 text, placed on the atoms of a molecule.
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "chem/molecule.hpp"
+
+namespace tessera::chem {
+
+/// One contraction; spherical functions from d on.
+struct Shell {
+    int l = 0;
+    std::vector<double> exponents, coefficients;  // of normalised primitives
+    std::int64_t functions() const { return 2 * l + 1; }
+};
+
+/// The shells of each element, by nuclear charge.
+struct BasisSet {
+    std::string name;
+    std::map<int, std::vector<Shell>> elements;
+};
+
+inline constexpr int kHighestMomentum = 5;  // of the integral library as Debian builds it
+
+BasisSet parse_g94(std::string_view text, const std::string& name);
+/// A name ("cc-pvdz", any case) looked up in the folder, or the path of a file. UserError with what there is.
+BasisSet find_basis(const std::string& name, const std::string& folder);
+/// Where the basis sets lie: $TESSERA_BASIS, else next to the program (build tree, installed, bundle).
+std::string basis_folder();
+
+struct PlacedShell {
+    Shell shell;
+    std::int64_t atom = 0, first = 0;  // first: of its functions
+    Point at{};
+};
+
+/// The basis of a molecule: shells in the order of the atoms.
+struct Basis {
+    std::string name;
+    std::vector<PlacedShell> shells;
+    std::int64_t functions = 0;
+    std::vector<std::int64_t> first_shell;  // of each atom, and the end
+    std::int64_t functions_of(std::int64_t atom) const;
+};
+Basis place(const BasisSet& set, const Molecule& molecule);
+
+}  // namespace tessera::chem

@@ -1,0 +1,47 @@
+#pragma once
+// Closed-shell CCSD, spin-adapted, in the T1-dressed formulation (docs/CHEMISTRY.md has the equations).
+
+#include <functional>
+#include <string>
+
+#include "chem/abcd.hpp"
+
+namespace tessera::chem {
+
+struct Amplitudes {
+    RealTensor t1;  // [i][a]
+    RealTensor t2;  // [i][j][a][b]
+};
+
+struct CcsdOptions {
+    double converge = 1e-8;
+    int max_iterations = 100;
+    std::function<void(const std::string&)> log;
+    /// Called with the amplitudes after each iteration.
+    std::function<void(const Amplitudes&, int iteration, double energy)> keep;
+};
+
+struct CcsdResult {
+    Amplitudes amplitudes;
+    double energy = 0;
+    int iterations = 0;
+};
+
+/// (ia|jb) / (e_i + e_j - e_a - e_b): the first-order doubles; with them the correlation energy is that of MP2.
+RealTensor first_order_doubles(const MoIntegrals& integrals, const Orbitals& orbitals);
+/// The sum of [2 (ia|jb) - (ib|ja)] tau.
+double correlation_energy(const MoIntegrals& integrals, const RealTensor& tau, TensorWork& work);
+/// x[i][a] divided by e_i - e_a, x[i][j][a][b] by e_i + e_j - e_a - e_b.
+void divide_by_energies(RealTensor& x, const Orbitals& orbitals);
+/// t2 + t1 t1
+RealTensor make_tau(const Amplitudes& t, TensorWork& work);
+
+/// From the given amplitudes. Throws NotConverged.
+CcsdResult ccsd(const MoIntegrals& integrals, const Orbitals& orbitals, AbcdTerm& abcd, Amplitudes start,
+                const CcsdOptions& options, TensorWork& work);
+
+/// The residual divided by the energy differences: what the amplitudes become in a plain iteration.
+Amplitudes next_amplitudes(const MoIntegrals& integrals, const Orbitals& orbitals, AbcdTerm& abcd, const Amplitudes& t,
+                           TensorWork& work);
+
+}  // namespace tessera::chem

@@ -1,0 +1,271 @@
+#include "tessera/chem/energy.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/check.hpp"
+#include "base/clock.hpp"
+#include "base/units.hpp"
+#include "chem/checkpoint.hpp"
+#include "chem/clustering.hpp"
+#include "chem/molecule.hpp"
+#include "chem/text.hpp"
+#include "chem/triples_energy.hpp"
+
+namespace tessera::chem {
+
+Method parse_method(const std::string& text) {
+    for (auto m : {Method::rhf, Method::mp2, Method::ccsd, Method::ccsd_t})
+        if (equal_ignoring_case(text, name(m))) return m;
+    if (equal_ignoring_case(text, "ccsd_t")) return Method::ccsd_t;
+    if (equal_ignoring_case(text, "hf") || equal_ignoring_case(text, "scf")) return Method::rhf;
+    user_error("unknown method '{}': there are rhf, mp2, ccsd and ccsd(t)", shown(text));
+}
+
+std::string name(Method method) {
+    switch (method) {
+        case Method::rhf:
+            return "rhf";
+        case Method::mp2:
+            return "mp2";
+        case Method::ccsd:
+            return "ccsd";
+        default:
+            return "ccsd(t)";
+    }
+}
+
+namespace {
+
+constexpr std::int64_t kFunctionsInTile = 16, kPairsInTile = 8;  // of basis functions, of localised orbitals
+
+/// Bytes of tensors held at once, at the worst moment. n functions, o correlated and v virtual orbitals.
+std::int64_t needed_bytes(std::int64_t functions, std::int64_t occupied, std::int64_t virtuals,
+                          const EnergyOptions& options) {
+    const auto n = static_cast<double>(functions), o = static_cast<double>(occupied), v = static_cast<double>(virtuals);
+    const double pairs = n * (n + 1) / 2, integrals = pairs * pairs / 2;
+    double most = integrals + 10 * n * n;
+    if (options.method == Method::mp2) most = std::max(most, integrals + pairs * n * o + pairs * o * v + o * o * v * v);
+    if (options.method == Method::ccsd || options.method == Method::ccsd_t) {
+        const bool stored = options.abcd == Abcd::stored;
+        const double kept = o * o * v * v + o * o * o * v + pairs * o * (o + v);
+        most = std::max(most, integrals + kept + pairs * n * v);
+        most = std::max(most, kept + pairs * n * v + pairs * v * v);
+        most = std::max(most, kept + pairs * v * v + (stored ? n * v * v * v : n * o * v * v + o * v * v * v));
+        if (stored) most = std::max(most, kept + n * v * v * v + v * v * v * v);
+        most = std::max(most, (stored ? v * v * v * v : o * o * n * n * 2) + o * v * v * v + 36 * o * o * v * v);
+        if (options.method == Method::ccsd_t)
+            most = std::max(most, (stored ? v * v * v * v : 0.0) + 3 * o * v * v * v + 20 * o * o * v * v);
+    }
+    constexpr double kRoom = 96 << 20;  // for tiles made on demand
+    return static_cast<std::int64_t>(8 * most + kRoom);
+}
+
+class Calculation {
+  public:
+    Calculation(const Molecule& molecule, const EnergyOptions& options)
+        : molecule_(molecule), options_(options), work_(options.threads) {}
+
+    EnergyResult run() {
+        const double start = now_seconds();
+        check();
+        self_consistent_field();
+        if (options_.method != Method::rhf) correlate();
+        result_.total = result_.rhf + (options_.method == Method::mp2 ? result_.mp2 : result_.ccsd + result_.triples);
+        result_.converged = true;
+        result_.contractions = work_.count();
+        result_.contraction_seconds = work_.seconds();
+        result_.contraction_flops = work_.flops();
+        result_.seconds = now_seconds() - start;
+        return result_;
+    }
+
+  private:
+    void say(const std::string& line) {
+        if (options_.log) options_.log(line);
+    }
+    void check();
+    void check_memory(std::int64_t functions);
+    std::vector<std::int64_t> order_by_clusters(std::int64_t functions);
+    void self_consistent_field();
+    void correlate();
+    void report_screening(DirectAbcd& abcd, const MoIntegrals& mo, const Orbitals& orbitals, const Amplitudes& t);
+
+    Molecule molecule_;  // its atoms in the order of their clusters
+    const EnergyOptions& options_;
+    TensorWork work_;
+    EnergyResult result_;
+    std::unique_ptr<Integrals> integrals_;
+    std::unique_ptr<AoIntegrals> ao_;
+    AoTiling ao_tiling_;
+    RhfResult scf_;
+};
+
+void Calculation::check() {
+    require(options_.converge > 0 && options_.converge < 1, "convergence threshold {} is not between 0 and 1",
+            options_.converge);
+    require(options_.max_iterations >= 1, "{} iterations at most: at least one is needed", options_.max_iterations);
+    require(options_.screen >= 0 && std::isfinite(options_.screen), "screening threshold {} is not a number >= 0",
+            options_.screen);
+    require(options_.tile >= 1, "tiles of {} orbitals", options_.tile);
+    check_closed_shell(molecule_);
+    if (options_.frozen_core)
+        for (const auto& a : molecule_.atoms) result_.frozen += core_orbitals(a.number);
+    const int pairs = molecule_.electrons() / 2;
+    if (options_.method == Method::rhf) result_.frozen = 0;
+    require(options_.method == Method::rhf || result_.frozen < pairs,
+            "{}: the frozen core takes {} of {} electron pairs; nothing is left to correlate", molecule_.name,
+            result_.frozen, pairs);
+}
+
+void Calculation::check_memory(std::int64_t functions) {
+    const auto pairs = molecule_.electrons() / 2;
+    const auto needed = needed_bytes(functions, pairs - result_.frozen, functions - pairs, options_);
+    if (options_.memory == 0 || needed <= options_.memory) return;
+    throw BudgetError(
+        fmt::format(
+            "a memory budget of {} ({} bytes) is too small for {} of {}: the smallest that works is "
+            "{} ({} bytes){}",
+            format_bytes(options_.memory), options_.memory, name(options_.method), molecule_.name, format_bytes(needed),
+            needed,
+            options_.abcd == Abcd::stored && options_.method >= Method::ccsd ? "; --abcd direct needs less" : ""),
+        options_.memory, needed);
+}
+
+/// Neighbouring atoms make a tile of basis functions. Returns the cluster of each atom.
+std::vector<std::int64_t> Calculation::order_by_clusters(std::int64_t functions) {
+    const auto target = std::min<std::int64_t>(options_.tile, kFunctionsInTile);
+    std::vector<Point> points;
+    for (const auto& a : molecule_.atoms) points.push_back(a.at);
+    auto group = cluster(points, (functions + target - 1) / target);
+    std::vector<std::size_t> order(group.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return group[a] < group[b]; });
+    const auto atoms = molecule_.atoms;
+    for (std::size_t i = 0; i < order.size(); ++i) molecule_.atoms[i] = atoms[order[i]];
+    std::sort(group.begin(), group.end());
+    return group;
+}
+
+void Calculation::self_consistent_field() {
+    const auto folder = options_.basis_folder.empty() ? basis_folder() : options_.basis_folder;
+    const BasisSet set = find_basis(options_.basis, folder);
+    const auto clusters = order_by_clusters(place(set, molecule_).functions);
+    integrals_ = std::make_unique<Integrals>(place(set, molecule_));
+    const Basis& basis = integrals_->basis();
+    say(fmt::format("{} atoms, {} electrons, {} basis functions ({})", molecule_.atoms.size(), molecule_.electrons(),
+                    basis.functions, basis.name));
+    check_memory(basis.functions);
+    double start = now_seconds();
+    ao_tiling_ = tile_clusters(basis, clusters);
+    ao_ = std::make_unique<AoIntegrals>(*integrals_, ao_tiling_, options_.threads);
+    result_.integral_seconds = now_seconds() - start;
+    say(fmt::format("integrals in {:.2f} s", result_.integral_seconds));
+
+    start = now_seconds();
+    RhfOptions how;
+    how.converge = options_.converge;
+    how.max_iterations = options_.max_iterations;
+    how.threads = options_.threads;
+    how.log = options_.log;
+    say("RHF");
+    scf_ = rhf(molecule_, *integrals_, *ao_, atomic_guess(molecule_, set, basis), how);
+    result_.nuclear = molecule_.nuclear_repulsion();
+    result_.rhf = scf_.energy;
+    result_.scf_iterations = scf_.iterations;
+    result_.dropped_functions = scf_.dropped;
+    result_.basis_functions = basis.functions;
+    result_.occupied = scf_.occupied - result_.frozen;
+    result_.virtuals = scf_.coefficients.cols() - scf_.occupied;
+    result_.scf_seconds = now_seconds() - start;
+}
+
+void Calculation::correlate() {
+    if (result_.virtuals == 0) {
+        say("no virtual orbitals: the correlation energy is zero");
+        return;
+    }
+    double start = now_seconds();
+    const bool cc = options_.method != Method::mp2, stored = options_.abcd == Abcd::stored;
+    const Orbitals orbitals = make_orbitals(scf_, result_.frozen, ao_tiling_.functions, options_.tile);
+    const MoIntegrals mo = transform(std::move(ao_), orbitals,
+                                     !cc      ? Transform::mp2
+                                     : stored ? Transform::ccsd_four_virtuals
+                                              : Transform::ccsd,
+                                     work_);
+    result_.transform_seconds = now_seconds() - start;
+    say(fmt::format("transformed to {} occupied ({} frozen) and {} virtual orbitals in {:.2f} s", result_.occupied,
+                    result_.frozen, result_.virtuals, result_.transform_seconds));
+
+    start = now_seconds();
+    Amplitudes t;
+    t.t2 = first_order_doubles(mo, orbitals);
+    result_.mp2 = correlation_energy(mo, t.t2, work_);
+    say(fmt::format("MP2 correlation energy {:.10f}", result_.mp2));
+    if (!cc) return;
+
+    const Tiling o = mo.oovv.grid().tiling(0), v = mo.oovv.grid().tiling(2);
+    t.t1 = RealTensor(Shape::dense(TileGrid{o, v}, 0));
+    CcsdOptions how;
+    how.converge = options_.converge;
+    how.max_iterations = options_.max_iterations;
+    how.log = options_.log;
+    if (!options_.checkpoint.empty()) {
+        if (auto restart = read_checkpoint(options_.checkpoint, orbitals, scf_.overlap, work_)) {
+            t = std::move(restart->amplitudes);
+            say(fmt::format("going on from iteration {} in {}", restart->iteration, options_.checkpoint));
+        }
+        how.keep = [&](const Amplitudes& now, int iteration, double) {
+            write_checkpoint(options_.checkpoint, orbitals, now, iteration);
+        };
+    }
+    std::unique_ptr<AbcdTerm> abcd;
+    DirectAbcd* direct = nullptr;
+    if (stored) {
+        abcd = stored_abcd(mo.vvvv, o);
+    } else {
+        auto term = std::make_unique<DirectAbcd>(*integrals_, ao_tiling_, orbitals, options_.screen, kPairsInTile);
+        direct = term.get();
+        abcd = std::move(term);
+    }
+    say("CCSD");
+    const CcsdResult cc_result = ccsd(mo, orbitals, *abcd, std::move(t), how, work_);
+    if (direct) report_screening(*direct, mo, orbitals, cc_result.amplitudes);
+    result_.ccsd = cc_result.energy;
+    result_.iterations = cc_result.iterations;
+    result_.t1_diagnostic = norm(cc_result.amplitudes.t1) / std::sqrt(2.0 * static_cast<double>(result_.occupied));
+    result_.ccsd_seconds = now_seconds() - start;
+    if (options_.method != Method::ccsd_t) return;
+
+    start = now_seconds();
+    const auto triples = triples_energy(mo, orbitals, cc_result.amplitudes, options_.threads, {});
+    result_.triples = triples.energy;
+    result_.triples_flops = triples.flops;
+    result_.triples_seconds = now_seconds() - start;
+    say(fmt::format("(T) {:.10f} in {:.2f} s", result_.triples, result_.triples_seconds));
+}
+
+/// What the skipped tiles would have added to the doubles, and through them to the energy.
+void Calculation::report_screening(DirectAbcd& abcd, const MoIntegrals& mo, const Orbitals& orbitals,
+                                   const Amplitudes& t) {
+    result_.v_tiles = abcd.tiles();
+    result_.v_tiles_made = abcd.tiles_made();
+    if (options_.screen == 0) return;
+    const RealTensor tau = make_tau(t, work_);
+    const RealTensor screened = abcd.apply(tau, t.t1, work_);
+    abcd.set_screen(0);
+    RealTensor difference = add(1.0, screened, -1.0, abcd.apply(tau, t.t1, work_));
+    divide_by_energies(difference, orbitals);
+    result_.screen_change = correlation_energy(mo, difference, work_);
+    say(fmt::format("screening skipped {} of {} tiles of integrals; the energy changed by {:.1e} (first order)",
+                    result_.v_tiles - result_.v_tiles_made, result_.v_tiles, result_.screen_change));
+}
+
+}  // namespace
+
+EnergyResult energy(const Molecule& molecule, const EnergyOptions& options) {
+    return Calculation(molecule, options).run();
+}
+
+}  // namespace tessera::chem

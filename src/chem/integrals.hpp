@@ -1,0 +1,54 @@
+#pragma once
+// Integrals over the basis functions of a molecule. The integral library stays behind this header.
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "chem/basis.hpp"
+#include "chem/matrix.hpp"
+
+namespace tessera::chem {
+
+class Integrals {
+  public:
+    explicit Integrals(Basis basis);
+    Integrals(const Integrals&) = delete;
+    Integrals& operator=(const Integrals&) = delete;
+    ~Integrals();
+
+    const Basis& basis() const { return basis_; }
+    Matrix overlap() const;
+    /// Kinetic energy and attraction to the nuclei.
+    Matrix core_hamiltonian(const Molecule& molecule) const;
+    /// x, y, z about the origin.
+    std::array<Matrix, 3> dipole() const;
+    /// sqrt of the largest |(ij|ij)| for shells i, j; and of the sum of (ij|ij): a bound of a block's Frobenius norm.
+    const Matrix& schwarz_largest() const { return largest_; }
+    const Matrix& schwarz_norm() const { return norm_; }
+
+    /// (ij|kl) over four shells. One thread uses one at a time.
+    class Coulomb {
+      public:
+        explicit Coulomb(const Integrals& of);
+        ~Coulomb();
+        Coulomb(const Coulomb&) = delete;
+        Coulomb& operator=(const Coulomb&) = delete;
+        /// Row-major over the functions of i, j, k, l; null where the whole block is below 1e-13 or so. Lives until the
+        /// next call.
+        const double* block(std::int64_t i, std::int64_t j, std::int64_t k, std::int64_t l);
+
+      private:
+        struct Engine;
+        const Integrals& of_;
+        std::unique_ptr<Engine> engine_;
+    };
+
+  private:
+    struct Shells;
+    Basis basis_;
+    std::unique_ptr<Shells> shells_;
+    Matrix largest_, norm_;
+};
+
+}  // namespace tessera::chem

@@ -1,0 +1,103 @@
+#include "chem/molecule.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+
+#include "base/check.hpp"
+#include "chem/text.hpp"
+
+namespace tessera::chem {
+
+namespace {
+
+constexpr std::string_view kSymbols[] = {"",   "H",  "He", "Li", "Be", "B",  "C",  "N",  "O",  "F",  "Ne", "Na", "Mg",
+                                         "Al", "Si", "P",  "S",  "Cl", "Ar", "K",  "Ca", "Sc", "Ti", "V",  "Cr", "Mn",
+                                         "Fe", "Co", "Ni", "Cu", "Zn", "Ga", "Ge", "As", "Se", "Br", "Kr"};
+constexpr double kClosest = 0.1;  // Angstrom: nearer than any bond, and the integrals would be near singular
+constexpr std::int64_t kMostAtoms = 100000;
+
+}  // namespace
+
+double distance(const Point& a, const Point& b) { return std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]); }
+
+int Molecule::electrons() const {
+    int n = -charge;
+    for (const Atom& a : atoms) n += a.number;
+    return n;
+}
+
+double Molecule::nuclear_repulsion() const {
+    double e = 0;
+    for (std::size_t i = 0; i < atoms.size(); ++i)
+        for (std::size_t j = 0; j < i; ++j) e += atoms[i].number * atoms[j].number / distance(atoms[i].at, atoms[j].at);
+    return e;
+}
+
+std::string_view element_symbol(int number) {
+    return number > 0 && number < static_cast<int>(std::size(kSymbols)) ? kSymbols[number] : "?";
+}
+
+int element_number(std::string_view symbol) {
+    for (int z = 1; z < static_cast<int>(std::size(kSymbols)); ++z)
+        if (equal_ignoring_case(symbol, kSymbols[z])) return z;
+    int z = 0;
+    const auto [end, error] = std::from_chars(symbol.data(), symbol.data() + symbol.size(), z);
+    const bool number = error == std::errc() && end == symbol.data() + symbol.size();
+    return number && z > 0 && z < static_cast<int>(std::size(kSymbols)) ? z : 0;
+}
+
+int core_orbitals(int number) {
+    require(number <= 18, "frozen core: known for H to Ar, not for {}", element_symbol(number));
+    return number <= 2 ? 0 : number <= 10 ? 1 : 5;
+}
+
+Molecule parse_xyz(std::string_view text, const std::string& name) {
+    Molecule m;
+    m.name = name;
+    Lines lines(text);
+    std::string_view line;
+    require(lines.next(line), "{}: empty, not an xyz file", name);
+    std::int64_t count = 0;
+    const auto head = words(line);
+    require(head.size() == 1 && parse_number(head[0], count) && count >= 1,
+            "{} line 1: the number of atoms is expected, not '{}'", name, shown(line));
+    require(count <= kMostAtoms, "{} line 1: {} atoms are more than this program takes ({})", name, count, kMostAtoms);
+    require(lines.next(line), "{}: ends after its first line; a comment and {} atoms are expected", name, count);
+    while (static_cast<std::int64_t>(m.atoms.size()) < count) {
+        require(lines.next(line), "{}: says {} atoms, but has {}", name, count, m.atoms.size());
+        const auto w = words(line);
+        if (!w.empty() && w[0].front() == '#') continue;
+        require(w.size() >= 4, "{} line {}: 'symbol x y z' is expected, not '{}' ({} of {} atoms read)", name,
+                lines.number(), shown(line), m.atoms.size(), count);
+        Atom a;
+        a.number = element_number(w[0]);
+        require(a.number > 0, "{} line {}: unknown element '{}'; H to Kr have names here", name, lines.number(),
+                shown(w[0]));
+        for (int x = 0; x < 3; ++x) {
+            require(parse_number(w[x + 1], a.at[x]) && std::isfinite(a.at[x]) && std::abs(a.at[x]) < 1e6,
+                    "{} line {}: '{}' is not a coordinate", name, lines.number(), shown(w[x + 1]));
+            a.at[x] /= kBohrInAngstrom;
+        }
+        m.atoms.push_back(a);
+    }
+    return m;
+}
+
+Molecule read_xyz(const std::string& path) { return parse_xyz(read_text(path), path); }
+
+void check_closed_shell(const Molecule& m) {
+    for (std::size_t i = 0; i < m.atoms.size(); ++i)
+        for (std::size_t j = 0; j < i; ++j) {
+            const double d = distance(m.atoms[i].at, m.atoms[j].at) * kBohrInAngstrom;
+            require(d > kClosest, "{}: atoms {} ({}) and {} ({}) are on top of each other, {:.3f} Angstrom apart",
+                    m.name, j + 1, element_symbol(m.atoms[j].number), i + 1, element_symbol(m.atoms[i].number), d);
+        }
+    const int n = m.electrons();
+    require(n > 0, "{}: charge {} leaves {} electrons", m.name, m.charge, n);
+    require(n % 2 == 0, "{}: {} electrons with charge {}: only closed shells (an even number) are treated", m.name, n,
+            m.charge);
+}
+
+}  // namespace tessera::chem

@@ -1,0 +1,36 @@
+#pragma once
+// The correlated orbitals, and the integrals over them.
+
+#include <vector>
+
+#include "chem/ao_integrals.hpp"
+#include "chem/rhf.hpp"
+#include "chem/tensor_work.hpp"
+
+namespace tessera::chem {
+
+/// Correlated occupied and virtual orbitals, canonical: coefficients (function, orbital) and energies.
+struct Orbitals {
+    RealTensor occupied, virtuals;
+    std::vector<double> occupied_energies, virtual_energies;
+    Matrix occupied_matrix, virtual_matrix;
+    std::int64_t frozen = 0;
+    std::int64_t occupied_count() const { return static_cast<std::int64_t>(occupied_energies.size()); }
+    std::int64_t virtual_count() const { return static_cast<std::int64_t>(virtual_energies.size()); }
+};
+Orbitals make_orbitals(const RhfResult& scf, std::int64_t frozen, const Tiling& functions, std::int64_t tile);
+
+/// Integrals in chemists' notation. i, j, k, l are occupied, a, b, c, d virtual.
+struct MoIntegrals {
+    RealTensor oovv;    // [i][j][a][b] = (ia|jb): the exchange integrals, indices as those of the doubles
+    RealTensor ooov;    // [k][i][l][c] = (ki|lc)
+    RealTensor oooo;    // [k][i][l][j] = (ki|lj)
+    RealTensor o_o_vv;  // [k][i][a][c] = (ki|ac)
+    RealTensor ovvv;    // [k][c][a][d] = (kc|ad)
+    RealTensor vvvv;    // [c][d][a][b] = (ac|bd), with `four_virtuals` only
+};
+enum class Transform { mp2, ccsd, ccsd_four_virtuals };
+/// The basis integrals are given up on the way.
+MoIntegrals transform(std::unique_ptr<AoIntegrals> ao, const Orbitals& orbitals, Transform what, TensorWork& work);
+
+}  // namespace tessera::chem

@@ -1,0 +1,46 @@
+#pragma once
+// Two indices with i >= j as one: the compound index of symmetric pairs of basis functions and of orbitals.
+
+#include <cstdint>
+#include <vector>
+
+#include "tessera/tensor/generated_tensor.hpp"
+#include "tessera/tensor/tensor.hpp"
+
+namespace tessera::chem {
+
+/// A tile of pairs for each pair of tiles I >= J of one index: all of i, j where they differ, i >= j where I = J.
+/// Within a tile i runs slowest.
+class PairIndex {
+  public:
+    explicit PairIndex(Tiling single);
+    const Tiling& single() const { return single_; }
+    const Tiling& pairs() const { return pairs_; }
+    std::int64_t tile_of(std::int64_t i, std::int64_t j) const { return i * (i + 1) / 2 + j; }  // tiles, i >= j
+    std::int64_t tile_i(std::int64_t pair_tile) const { return tile_i_[pair_tile]; }
+    std::int64_t tile_j(std::int64_t pair_tile) const { return pair_tile - tile_of(tile_i_[pair_tile], 0); }
+    std::int64_t size(std::int64_t tile) const { return single_.size(TileIndex{tile}); }
+    std::int64_t begin(std::int64_t tile) const { return single_.begin(TileIndex{tile}).value; }
+
+    /// Calls visit(i, j, place) for the pairs of a tile: i and j from the beginning of their tiles.
+    template <class Visit>
+    void for_each(std::int64_t pair_tile, Visit&& visit) const {
+        const auto ti = tile_i(pair_tile), tj = tile_j(pair_tile);
+        std::int64_t place = 0;
+        for (std::int64_t i = 0; i < size(ti); ++i)
+            for (std::int64_t j = 0; j < (ti == tj ? i + 1 : size(tj)); ++j) visit(i, j, place++);
+    }
+
+  private:
+    Tiling single_, pairs_;
+    std::vector<std::int64_t> tile_i_;
+};
+
+/// x(p, ...) as x(i, j, ...), made on demand; x(j, i, ...) equals x(i, j, ...). The tensor must outlive it.
+GeneratedTensor<double> unpacked(const Tensor<double>& x, const PairIndex& pairs);
+
+/// x(i, j, a, b) with x(j, i, b, a) = x(i, j, a, b): its pairs i >= j as x(p, a, b), and back.
+Tensor<double> pack_pairs(const Tensor<double>& x, const PairIndex& pairs);
+Tensor<double> unpack_pairs(const Tensor<double>& x, const PairIndex& pairs);
+
+}  // namespace tessera::chem

@@ -1,0 +1,88 @@
+#include "chem/rhf.hpp"
+
+#include <cmath>
+
+#include "base/check.hpp"
+#include "base/clock.hpp"
+#include "chem/diis.hpp"
+#include "tessera/chem/energy.hpp"
+
+namespace tessera::chem {
+
+namespace {
+
+constexpr double kDependent = 1e-7;  // overlap eigenvalue below which a combination of functions is left out
+
+/// X with X^T S X = 1, without the near-dependent combinations.
+Matrix orthonormal_combinations(const Matrix& s) {
+    const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(s);
+    const Vector& values = solver.eigenvalues();
+    Eigen::Index first = 0;
+    while (first < values.size() && values(first) < kDependent) ++first;
+    Matrix x = solver.eigenvectors().rightCols(values.size() - first);
+    for (Eigen::Index k = 0; k < x.cols(); ++k) x.col(k) /= std::sqrt(values(first + k));
+    return x;
+}
+
+}  // namespace
+
+RhfResult rhf(const Molecule& molecule, const Integrals& integrals, const AoIntegrals& coulomb, const Matrix& guess,
+              const RhfOptions& options) {
+    RhfResult out;
+    const double start = now_seconds();
+    const auto say = [&](const std::string& line) {
+        if (options.log) options.log(line);
+    };
+    out.overlap = integrals.overlap();
+    const Matrix h = integrals.core_hamiltonian(molecule);
+    const Matrix x = orthonormal_combinations(out.overlap);
+    out.dropped = h.rows() - x.cols();
+    if (out.dropped > 0)
+        say(
+            fmt::format("warning: {} nearly dependent combinations of basis functions are left out (overlap eigenvalue "
+                        "below {:.0e})",
+                        out.dropped, kDependent));
+    out.occupied = molecule.electrons() / 2;
+    require(out.occupied <= x.cols(), "{}: {} electron pairs do not fit in {} orbitals of basis {}", molecule.name,
+            out.occupied, x.cols(), integrals.basis().name);
+    const double nuclear = molecule.nuclear_repulsion();
+
+    Diis<Matrix> diis(8, [](const Matrix& a, const Matrix& b) { return a.cwiseProduct(b).sum(); });
+    Matrix density = guess;
+    double last = 0;
+    say(" iter        energy / Eh       change     gradient   diis   time / s");
+    for (int iteration = 1; iteration <= options.max_iterations; ++iteration) {
+        const Matrix fock = h + coulomb.two_electron(density, options.threads);
+        const double e = density.cwiseProduct(h + fock).sum() + nuclear;
+        const Matrix fds = fock * density * out.overlap;
+        const Matrix gradient = x.transpose() * (fds - fds.transpose()) * x;
+        const double size = gradient.cwiseAbs().maxCoeff(), change = e - last;
+        last = e;
+        out.iterations = iteration;
+        require(std::isfinite(e), "{}: the SCF energy is not a number", molecule.name);
+        // The guess is no density of this molecule: its gradient says nothing.
+        if (iteration > 1) diis.add(fock, gradient);
+        say(fmt::format("{:5} {:18.10f} {:12.2e} {:12.2e} {:6} {:10.2f}", iteration, e, change, size, diis.size(),
+                        now_seconds() - start));
+        const bool done = iteration > 1 && std::abs(change) < options.converge && size < options.converge;
+        Matrix mixed = fock;
+        if (!done && diis.size() > 1) {
+            const auto c = diis.coefficients();
+            mixed.setZero();
+            for (std::size_t i = 0; i < c.size(); ++i) mixed += c[i] * diis.iterate(i);
+        }
+        const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(x.transpose() * mixed * x);
+        out.coefficients = x * solver.eigenvectors();
+        out.orbital_energies = solver.eigenvalues();
+        const Matrix occupied = out.coefficients.leftCols(out.occupied);
+        if (done) {
+            out.energy = e;
+            return out;
+        }
+        density = occupied * occupied.transpose();
+    }
+    throw NotConverged(fmt::format("{}: the SCF did not converge in {} iterations (energy {:.8f})", molecule.name,
+                                   options.max_iterations, last));
+}
+
+}  // namespace tessera::chem

@@ -1,0 +1,34 @@
+#pragma once
+// Restricted Hartree-Fock.
+
+#include <functional>
+#include <string>
+
+#include "chem/ao_integrals.hpp"
+
+namespace tessera::chem {
+
+struct RhfOptions {
+    double converge = 1e-8;
+    int max_iterations = 100;
+    int threads = 0;
+    std::function<void(const std::string&)> log;
+};
+
+struct RhfResult {
+    double energy = 0;    // the nuclei's repulsion included
+    Matrix coefficients;  // functions x orbitals, canonical, by energy
+    Vector orbital_energies;
+    Matrix overlap;
+    std::int64_t occupied = 0, dropped = 0;
+    int iterations = 0;
+};
+
+/// Density of free atoms with fractional occupations, averaged over directions: trace (electrons) / 2.
+Matrix atomic_guess(const Molecule& molecule, const BasisSet& set, const Basis& basis);
+
+/// Throws NotConverged, and UserError where the electrons do not fit the basis.
+RhfResult rhf(const Molecule& molecule, const Integrals& integrals, const AoIntegrals& coulomb, const Matrix& guess,
+              const RhfOptions& options);
+
+}  // namespace tessera::chem

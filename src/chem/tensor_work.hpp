@@ -1,0 +1,46 @@
+#pragma once
+// All tensor work of the methods goes through here: one place to count, to time and to choose where it runs.
+
+#include <string_view>
+
+#include "chem/matrix.hpp"
+#include "tessera/contract/contract.hpp"
+
+namespace tessera::chem {
+
+using RealTensor = Tensor<double>;
+using RealOperand = ContractOperand<double>;
+
+class TensorWork {
+  public:
+    explicit TensorWork(int threads) : threads_(threads) {}
+
+    /// alpha a b
+    RealTensor product(std::string_view spec, const RealOperand& a, const RealOperand& b, double alpha = 1);
+    /// c += alpha a b
+    void add_product(std::string_view spec, const RealOperand& a, const RealOperand& b, RealTensor& c,
+                     double alpha = 1);
+    /// The same as product, with little memory for tiles that are made on demand.
+    RealTensor lean_product(std::string_view spec, const RealOperand& a, const RealOperand& b);
+    RealTensor permuted(std::string_view spec, const RealTensor& a);
+
+    int threads() const { return threads_; }
+    double seconds() const { return seconds_; }
+    double flops() const { return flops_; }
+    std::int64_t count() const { return count_; }
+    const ContractReport& last() const { return last_; }
+
+  private:
+    void note(ContractReport report, double start);
+    int threads_;
+    double seconds_ = 0, flops_ = 0;
+    std::int64_t count_ = 0;
+    ContractReport last_;
+};
+
+/// Rows x columns of a matrix, every tile.
+RealTensor to_tensor(const Matrix& m, const Tiling& rows, const Tiling& columns);
+/// Tiles as even as they can be, of at most `target` elements.
+Tiling even_tiling(std::int64_t extent, std::int64_t target);
+
+}  // namespace tessera::chem

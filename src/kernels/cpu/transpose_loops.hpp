@@ -1,0 +1,100 @@
+#pragma once
+// The loops of the CPU transpose, written once over the registers of an instruction set. Only the transpose_<isa>.cpp
+// files include this: everything is in an unnamed namespace, because each of them compiles it for another one.
+//
+// Lines gives copy_part (less than a line) and stream_line (a whole one, past the caches). A Tile is the square of one
+// element size: width rows of a vector each; load, store, turn (transpose in registers) and, where masked, the same
+// for the first n elements.
+
+#include <immintrin.h>
+
+#include "kernels/cpu/transpose_kernels.hpp"
+
+namespace tessera::kernels::cpu {
+namespace {
+
+using I64 = std::int64_t;
+
+inline void prefetch(const void* p, I64 ahead) {
+    // Integer arithmetic: the address may lie outside the tensor, a prefetch does not mind.
+    _mm_prefetch(
+        reinterpret_cast<const char*>(reinterpret_cast<std::uintptr_t>(p) + static_cast<std::uintptr_t>(ahead)),
+        _MM_HINT_T1);
+}
+
+/// Writes about `lines` lines of the queue: parts of lines as usual, whole ones past the caches.
+template <class Lines>
+inline void drain_some(StreamQueue& q, I64 lines) {
+    while (lines > 0 && q.row < q.rows) {
+        const char* a = q.from + q.row_from[q.row] + q.done;
+        char* b = q.to + q.row_to[q.row] + q.done;
+        I64 left = q.row_bytes - q.done;
+        const I64 to_line = static_cast<I64>((0 - reinterpret_cast<std::uintptr_t>(b)) & 63);
+        if (to_line != 0) {
+            const I64 head = to_line < left ? to_line : left;
+            Lines::copy_part(a, head, b);
+            a += head;
+            b += head;
+            left -= head;
+            --lines;
+        }
+        I64 whole = left / 64 < lines ? left / 64 : lines;
+        lines -= whole;
+        left -= 64 * whole;
+        for (; whole > 0; --whole, a += 64, b += 64) Lines::stream_line(a, b);
+        if (left < 64) {
+            if (left > 0) Lines::copy_part(a, left, b);
+            ++q.row;
+            q.done = 0;
+        } else {
+            q.done = q.row_bytes - left;
+        }
+    }
+}
+
+template <class Lines, class Tile>
+void micro(const void* in, const I64* row_offset, I64 rows, I64 columns, void* out, const I64* column_offset, I64 ahead,
+           StreamQueue& queue) {
+    using Word = typename Tile::Word;
+    using Vector = typename Tile::Vector;
+    constexpr int w = Tile::width;
+    constexpr I64 tile_lines = (w * static_cast<I64>(sizeof(Vector)) + 63) / 64;
+    const Word* const a = static_cast<const Word*>(in);
+    Word* const b = static_cast<Word*>(out);
+    for (I64 i = 0; i < rows; i += w) {
+        const I64 have = rows - i < w ? rows - i : w;
+        const Word* row[w];
+        for (int r = 0; r < w; ++r) row[r] = a + row_offset[i + (r < have ? r : 0)];
+        I64 j = 0;
+        if (have == w) {
+            for (; j + w <= columns; j += w) {
+                Vector v[w];
+                for (int r = 0; r < w; ++r) v[r] = Tile::load(row[r] + j);
+                if (ahead != 0)
+                    for (int r = 0; r < w; ++r) prefetch(row[r] + j, ahead);
+                Tile::turn(v);
+                for (int c = 0; c < w; ++c) Tile::store(b + column_offset[j + c] + i, v[c]);
+                drain_some<Lines>(queue, tile_lines);
+            }
+        }
+        if constexpr (Tile::masked) {
+            for (; j < columns; j += w) {
+                const I64 left = columns - j < w ? columns - j : w;
+                Vector v[w];
+                for (int r = 0; r < w; ++r) v[r] = Tile::load(row[r] + j, left);
+                if (ahead != 0)
+                    for (int r = 0; r < w; ++r) prefetch(row[r] + j, ahead);
+                Tile::turn(v);
+                for (int c = 0; c < w; ++c)
+                    if (c < left) Tile::store(b + column_offset[j + c] + i, v[c], have);
+                drain_some<Lines>(queue, left);
+            }
+        } else {
+            for (; j < columns; ++j)
+                for (int r = 0; r < have; ++r) b[column_offset[j] + i + r] = row[r][j];
+        }
+    }
+}
+
+}  // namespace
+}  // namespace tessera::kernels::cpu

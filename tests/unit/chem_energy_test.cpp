@@ -1,0 +1,173 @@
+// Energies against those of other programs, and what must leave them as they are.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "chem/basis.hpp"
+#include "tessera/chem/energy.hpp"
+
+namespace tessera::chem {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string share() { return fs::path(basis_folder()).parent_path().string(); }
+Molecule molecule(const std::string& name) { return read_xyz(share() + "/molecules/" + name + ".xyz"); }
+
+EnergyResult run(const Molecule& m, const std::string& basis, bool frozen, Method method = Method::ccsd_t,
+                 Abcd abcd = Abcd::stored, double screen = 0, std::int64_t tile = 32) {
+    EnergyOptions o;
+    o.basis = basis;
+    o.frozen_core = frozen;
+    o.method = method;
+    o.abcd = abcd;
+    o.screen = screen;
+    o.tile = tile;
+    return energy(m, o);
+}
+
+class Reference : public testing::TestWithParam<std::tuple<const char*, const char*, bool>> {};
+
+TEST_P(Reference, AllMethods) {
+    const auto [name, basis, frozen] = GetParam();
+    std::ifstream file(share() + "/../tests/data/reference_energies.json");
+    ASSERT_TRUE(file);
+    const auto all = nlohmann::json::parse(file);
+    const auto expected = all["energies"][name][std::string(basis) + (frozen ? "/fc" : "/ae")];
+    const auto r = run(molecule(name), basis, frozen);
+    EXPECT_NEAR(r.nuclear, expected["enuc"].get<double>(), 1e-9);
+    EXPECT_NEAR(r.rhf, expected["scf"].get<double>(), 1e-8);
+    EXPECT_NEAR(r.mp2, expected["mp2"].get<double>(), 1e-7);
+    EXPECT_NEAR(r.ccsd, expected["ccsd"].get<double>(), 1e-7);
+    EXPECT_NEAR(r.triples, expected["t"].get<double>(), 1e-7);
+    EXPECT_NEAR(r.total, expected["tot"].get<double>(), 2e-7);
+    EXPECT_EQ(r.frozen, expected["nfrz"].get<int>());
+    EXPECT_EQ(r.basis_functions, expected["nbf"].get<int>());
+    EXPECT_TRUE(r.converged);
+}
+INSTANTIATE_TEST_SUITE_P(Molecules, Reference,
+                         testing::Combine(testing::Values("h2o", "n2", "ch4", "c2h6"),
+                                          testing::Values("def2-svp", "cc-pvdz"), testing::Bool()),
+                         [](const auto& info) {
+                             std::string n = std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param) +
+                                             (std::get<2>(info.param) ? "_fc" : "_ae");
+                             std::replace(n.begin(), n.end(), '-', '_');
+                             return n;
+                         });
+
+TEST(Energy, DirectAndStoredAgree) {
+    for (const char* name : {"h2o", "ch4"}) {
+        const auto stored = run(molecule(name), "def2-svp", true, Method::ccsd);
+        const auto direct = run(molecule(name), "def2-svp", true, Method::ccsd, Abcd::direct, 0, 8);
+        EXPECT_NEAR(stored.ccsd, direct.ccsd, 2e-9) << name;
+        EXPECT_EQ(direct.v_tiles, direct.v_tiles_made);
+        EXPECT_EQ(direct.screen_change, 0);
+    }
+}
+
+TEST(Energy, DoesNotDependOnTilingPlaceDirectionOrOrder) {
+    const auto m = molecule("h2o");
+    const auto expected = run(m, "def2-svp", false);
+    for (std::int64_t tile : {3, 7, 100}) {
+        const auto r = run(m, "def2-svp", false, Method::ccsd_t, Abcd::stored, 0, tile);
+        EXPECT_NEAR(r.total, expected.total, 2e-9) << tile;
+    }
+    auto moved = m;
+    std::swap(moved.atoms[0], moved.atoms[2]);
+    for (auto& a : moved.atoms) {
+        // About the axis (1, 1, 1) by 40 degrees, then away.
+        const double c = std::cos(0.7), s = std::sin(0.7) / std::sqrt(3.0), w = (1 - c) / 3;
+        const Point p = a.at;
+        const double sum = p[0] + p[1] + p[2];
+        a.at = {c * p[0] + w * sum + s * (p[2] - p[1]) + 3, c * p[1] + w * sum + s * (p[0] - p[2]) - 7,
+                c * p[2] + w * sum + s * (p[1] - p[0]) + 11};
+    }
+    const auto r = run(moved, "def2-svp", false);
+    EXPECT_NEAR(r.rhf, expected.rhf, 1e-9);
+    EXPECT_NEAR(r.ccsd, expected.ccsd, 5e-9);
+    EXPECT_NEAR(r.triples, expected.triples, 2e-9);
+}
+
+TEST(Energy, TwoMethanesFarApartAreTwiceOne) {
+    const auto one = molecule("ch4");
+    auto two = one;
+    for (auto a : one.atoms) {
+        a.at[0] += 50 / kBohrInAngstrom;
+        two.atoms.push_back(a);
+    }
+    const auto x = run(one, "sto-3g", true), y = run(two, "sto-3g", true);
+    EXPECT_NEAR(y.rhf, 2 * x.rhf, 1e-8);
+    EXPECT_NEAR(y.mp2, 2 * x.mp2, 1e-8);
+    EXPECT_NEAR(y.ccsd, 2 * x.ccsd, 1e-8);
+    EXPECT_NEAR(y.triples, 2 * x.triples, 1e-8);
+}
+
+TEST(Energy, OtherElementsAndSmallCases) {
+    Molecule m = parse_xyz("1\n\nHe 0 0 0\n", "he");
+    EXPECT_EQ(run(m, "sto-3g", false).total, run(m, "sto-3g", false, Method::rhf).total);  // no virtuals
+    m = parse_xyz("2\n\nH 0 0 0\nH 0 0 0.74\n", "h2");
+    const auto h2 = run(m, "cc-pvdz", true);
+    EXPECT_NEAR(h2.total, -1.1633716, 1e-5);  // two electrons: CCSD is exact, (T) zero
+    EXPECT_EQ(h2.triples, 0);
+    m = parse_xyz("1\n\nAr 0 0 0\n", "ar");
+    const auto ar = run(m, "def2-svp", true);
+    EXPECT_EQ(ar.frozen, 5);
+    EXPECT_LT(ar.ccsd, -0.1);
+    m = parse_xyz("2\n\nNa 0 0 0\nCl 0 0 2.36\n", "nacl");
+    EXPECT_LT(run(m, "sto-3g", true, Method::mp2).mp2, 0);
+    m = parse_xyz("4\n\nO 0 0 0\nH 0.9 0.2 0\nH -0.4 0.8 0.1\nH -0.4 -0.8 0.2\n", "h3o");
+    m.charge = 1;
+    EXPECT_LT(run(m, "sto-3g", false, Method::rhf).total, -75);
+}
+
+TEST(Energy, NothingToCorrelateAndOtherWrongInput) {
+    Molecule m = parse_xyz("1\n\nLi 0 0 0\n", "li");
+    m.charge = 1;
+    EXPECT_THROW(run(m, "sto-3g", true), UserError);
+    EXPECT_LT(run(m, "sto-3g", true, Method::rhf).total, -7);
+    EXPECT_THROW(run(parse_xyz("1\n\nKr 0 0 0\n", "kr"), "sto-3g", false), UserError);
+    EnergyOptions o;
+    o.max_iterations = 2;
+    EXPECT_THROW(energy(molecule("h2o"), o), NotConverged);
+    EXPECT_THROW(parse_method("dft"), UserError);
+    EXPECT_EQ(parse_method("CCSD(T)"), Method::ccsd_t);
+    EXPECT_EQ(parse_method("ccsd_t"), Method::ccsd_t);
+}
+
+TEST(Energy, GoesOnFromACheckpoint) {
+    const auto path = fs::temp_directory_path() / ("tessera_checkpoint_" + std::to_string(getpid()) + ".h5");
+    fs::remove(path);
+    EnergyOptions o;
+    o.basis = "def2-svp";
+    o.checkpoint = path.string();
+    o.method = Method::ccsd;
+    const auto m = molecule("h2o");
+    const auto whole = run(m, "def2-svp", false, Method::ccsd);
+    o.max_iterations = 20;
+    o.converge = 1e-3;
+    const auto first = energy(m, o);
+    EXPECT_GT(std::abs(first.ccsd - whole.ccsd), 1e-8);
+    o.converge = 1e-8;
+    o.tile = 5;  // other tiles, the same amplitudes
+    const auto second = energy(m, o);
+    EXPECT_NEAR(second.ccsd, whole.ccsd, 5e-9);
+    EXPECT_LT(second.iterations, whole.iterations);
+    const auto third = energy(m, o);
+    EXPECT_LE(third.iterations, 3);
+    EXPECT_NEAR(third.ccsd, whole.ccsd, 5e-9);
+
+    o.frozen_core = true;
+    EXPECT_THROW(energy(m, o), UserError);
+    o.frozen_core = false;
+    auto other = m;
+    other.atoms[0].at[2] += 1;
+    EXPECT_THROW(energy(other, o), UserError);
+    fs::remove(path);
+}
+
+}  // namespace
+}  // namespace tessera::chem

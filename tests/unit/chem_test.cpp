@@ -1,0 +1,226 @@
+// Molecules, basis sets, integrals, pairs of indices, clustering and localisation.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+
+#include "chem/abcd.hpp"
+#include "chem/basis.hpp"
+#include "chem/clustering.hpp"
+#include "chem/localise.hpp"
+#include "chem/molecule.hpp"
+#include "chem/pairs.hpp"
+#include "chem/rhf.hpp"
+#include "tessera/contract/contract.hpp"
+
+namespace tessera::chem {
+namespace {
+
+std::string message_of(const std::function<void()>& action) {
+    try {
+        action();
+    } catch (const UserError& e) {
+        return e.what();
+    }
+    return "no UserError";
+}
+#define EXPECT_USER_ERROR(action, word) \
+    EXPECT_NE(message_of([&] { action; }).find(word), std::string::npos) << message_of([&] { action; })
+
+TEST(Xyz, ToleratesWhatOtherProgramsWrite) {
+    const auto m = parse_xyz(
+        "3\r\ncharge=0 a comment # with marks\nO 0 0 0.1173 extra 1 2\n# a remark\n h 0 +0.7572 -4.692D-01 0.3\n1 0 "
+        "-0.7572 -0.4692\n\n\n",
+        "w");
+    ASSERT_EQ(m.atoms.size(), 3u);
+    EXPECT_EQ(m.atoms[0].number, 8);
+    EXPECT_EQ(m.atoms[2].number, 1);
+    EXPECT_DOUBLE_EQ(m.atoms[1].at[2], -0.4692 / kBohrInAngstrom);
+    EXPECT_EQ(m.electrons(), 10);
+    // A second frame is not read.
+    EXPECT_EQ(parse_xyz("1\n\nHe 0 0 0\n1\n\nNe 0 0 0\n", "w").atoms.size(), 1u);
+    EXPECT_EQ(parse_xyz("1\n\nCL 0 0 0", "w").atoms[0].number, 17);
+}
+
+TEST(Xyz, SaysWhatIsWrong) {
+    EXPECT_USER_ERROR(parse_xyz("", "f.xyz"), "f.xyz");
+    EXPECT_USER_ERROR(parse_xyz("two\n\nH 0 0 0\n", "f"), "'two'");
+    EXPECT_USER_ERROR(parse_xyz("-1\n\n", "f"), "'-1'");
+    EXPECT_USER_ERROR(parse_xyz("99999999999\n\n", "f"), "99999999999");
+    EXPECT_USER_ERROR(parse_xyz("2\n", "f"), "ends");
+    EXPECT_USER_ERROR(parse_xyz("2\n\nH 0 0 0\n", "f"), "says 2 atoms, but has 1");
+    EXPECT_USER_ERROR(parse_xyz("2\n\nH 0 0 0\n\nH 0 0 1\n", "f"), "line 4");
+    EXPECT_USER_ERROR(parse_xyz("1\n\nXx 0 0 0\n", "f"), "'Xx'");
+    EXPECT_USER_ERROR(parse_xyz("1\n\nH 0 zero 0\n", "f"), "'zero'");
+    EXPECT_USER_ERROR(parse_xyz("1\n\nH 0 nan 0\n", "f"), "'nan'");
+    EXPECT_USER_ERROR(parse_xyz("1\n\nH 0 1e400 0\n", "f"), "'1e400'");
+    EXPECT_USER_ERROR(read_xyz("/nonexistent/x.xyz"), "/nonexistent/x.xyz");
+}
+
+TEST(Molecules, ClosedShellsOnly) {
+    auto m = parse_xyz("2\n\nH 0 0 0\nH 0 0 0.74\n", "h2");
+    check_closed_shell(m);
+    EXPECT_NEAR(m.nuclear_repulsion(), kBohrInAngstrom / 0.74, 1e-14);
+    m.charge = 1;
+    EXPECT_USER_ERROR(check_closed_shell(m), "closed shells");
+    m.charge = 2;
+    EXPECT_USER_ERROR(check_closed_shell(m), "0 electrons");
+    m.charge = 0;
+    m.atoms[1].at = m.atoms[0].at;
+    EXPECT_USER_ERROR(check_closed_shell(m), "on top of each other");
+}
+
+TEST(BasisSets, AreFoundAndRead) {
+    const auto folder = basis_folder();
+    for (const char* n : {"sto-3g", "DEF2-SVP", "cc-pVDZ"}) {
+        const auto set = find_basis(n, folder);
+        for (int z = 1; z <= 18; ++z) EXPECT_TRUE(set.elements.contains(z)) << n << z;
+    }
+    const auto water = parse_xyz("3\n\nO 0 0 0\nH 0 0 1\nH 0 1 0\n", "w");
+    EXPECT_EQ(place(find_basis("sto-3g", folder), water).functions, 7);
+    EXPECT_EQ(place(find_basis("cc-pvdz", folder), water).functions, 24);
+    EXPECT_USER_ERROR(find_basis("6-31g", folder), "cc-pvdz, def2-svp, sto-3g");
+    EXPECT_USER_ERROR(find_basis("cc-pvdz", "/nonexistent"), "/nonexistent");
+}
+
+TEST(BasisSets, UsersFilesAndTheirErrors) {
+    const auto set = parse_g94(
+        "! mine\n****\nH 0\nS 2 1.00\n 3.0D+00 0.5\n 0.2 0.7\nSP 1 1.00\n 1.0 1.0 1.0\n****\nXx 0\nS 1 1.0\n 1.0 "
+        "1.0\n****\n",
+        "mine");
+    ASSERT_EQ(set.elements.size(), 1u);
+    ASSERT_EQ(set.elements.at(1).size(), 3u);
+    EXPECT_EQ(set.elements.at(1)[2].l, 1);
+    EXPECT_DOUBLE_EQ(set.elements.at(1)[0].exponents[0], 3.0);
+    EXPECT_USER_ERROR(parse_g94("hello\n", "f"), "Gaussian-94");
+    EXPECT_USER_ERROR(parse_g94("H 0\nS 2 1.00\n 3.0 0.5\n", "f"), "ends within");
+    EXPECT_USER_ERROR(parse_g94("H 0\nS 1 1.00\n -3.0 0.5\n", "f"), "'-3.0'");
+    EXPECT_USER_ERROR(parse_g94("H 0\nQ 1 1.00\n 3.0 0.5\n", "f"), "'Q'");
+    EXPECT_USER_ERROR(parse_g94("H 0\nI 1 1.00\n 3.0 0.5\n", "f"), "I shells");
+    EXPECT_USER_ERROR(place(set, parse_xyz("1\n\nHe 0 0 0", "he")), "no functions for He");
+}
+
+TEST(Integrals, ShellsAreNormalisedAndBounded) {
+    const auto m = parse_xyz("2\n\nO 0 0 0\nH 0 0.3 0.9\n", "oh");
+    const Integrals x(place(find_basis("cc-pvdz", basis_folder()), m));
+    const Matrix s = x.overlap();
+    for (Eigen::Index i = 0; i < s.rows(); ++i) EXPECT_NEAR(s(i, i), 1, 1e-12);
+    Integrals::Coulomb engine(x);
+    const auto n = static_cast<std::int64_t>(x.basis().shells.size());
+    const auto size = [&](std::int64_t i) { return x.basis().shells[i].shell.functions(); };
+    for (std::int64_t i = 0; i < n; ++i)
+        for (std::int64_t j = 0; j < n; ++j)
+            for (std::int64_t k = 0; k < n; k += 2)
+                for (std::int64_t l = 0; l < n; l += 3) {
+                    const double* v = engine.block(i, j, k, l);
+                    if (!v) continue;
+                    double square = 0, most = 0;
+                    for (std::int64_t e = 0; e < size(i) * size(j) * size(k) * size(l); ++e) {
+                        square += v[e] * v[e];
+                        most = std::max(most, std::abs(v[e]));
+                    }
+                    EXPECT_LE(std::sqrt(square), x.schwarz_norm()(i, j) * x.schwarz_norm()(k, l) * (1 + 1e-10));
+                    EXPECT_LE(most, x.schwarz_largest()(i, j) * x.schwarz_largest()(k, l) * (1 + 1e-10));
+                }
+}
+
+/// The Fock matrix from packed tiles against the sum as it is written.
+TEST(AoIntegrals, FockMatrixAgainstThePlainSum) {
+    const auto m = parse_xyz("3\n\nO 0 0 0.1\nH 0 0.8 -0.4\nH 0.1 -0.7 -0.5\n", "w");
+    const Integrals x(place(find_basis("def2-svp", basis_folder()), m));
+    const auto n = x.basis().functions;
+    const auto shells = static_cast<std::int64_t>(x.basis().shells.size());
+    Matrix d(n, n);
+    for (Eigen::Index i = 0; i < n; ++i)
+        for (Eigen::Index j = 0; j <= i; ++j) d(i, j) = d(j, i) = std::cos(3.0 * static_cast<double>(i * j + i));
+    Matrix expected = Matrix::Zero(n, n);
+    Integrals::Coulomb engine(x);
+    for (std::int64_t i = 0; i < shells; ++i)
+        for (std::int64_t j = 0; j < shells; ++j)
+            for (std::int64_t k = 0; k < shells; ++k)
+                for (std::int64_t l = 0; l < shells; ++l) {
+                    const double* v = engine.block(i, j, k, l);
+                    if (!v) continue;
+                    const auto& s = x.basis().shells;
+                    for (auto a = s[i].first; a < s[i].first + s[i].shell.functions(); ++a)
+                        for (auto b = s[j].first; b < s[j].first + s[j].shell.functions(); ++b)
+                            for (auto c = s[k].first; c < s[k].first + s[k].shell.functions(); ++c)
+                                for (auto e = s[l].first; e < s[l].first + s[l].shell.functions(); ++e, ++v) {
+                                    expected(a, b) += 2 * *v * d(c, e);
+                                    expected(a, c) -= *v * d(b, e);
+                                }
+                }
+    for (std::int64_t target : {5, 14, 100})
+        for (int threads : {1, 2}) {
+            const AoIntegrals ao(x, tile_atoms(x.basis(), target), threads);
+            EXPECT_LT((ao.two_electron(d, threads) - expected).cwiseAbs().maxCoeff(), 1e-9) << target;
+        }
+}
+
+TEST(Pairs, UnpackedAndPackedAgree) {
+    const Tiling single{3, 1, 4}, other{2, 3};
+    const PairIndex pairs(single);
+    EXPECT_EQ(pairs.pairs().extent(), 36);
+    const auto x = Tensor<double>::random(Shape::dense(TileGrid{pairs.pairs(), other, other}), 1);
+    const auto made = unpacked(x, pairs);
+    const auto full = Tensor<double>::generate(made.shape, made.make);
+    for (std::int64_t s = 0; s < full.tile_count(); ++s)
+        EXPECT_LE(full.shape().norm_of(s), made.shape.norm_of(s) * (1 + 1e-12));
+    const auto swapped = permute(full, {1, 0, 2, 3});
+    EXPECT_TRUE(full == swapped);
+
+    const auto y = unpack_pairs(x, pairs);
+    EXPECT_TRUE(pack_pairs(y, pairs) == x);
+    EXPECT_TRUE(permute(y, {1, 0, 3, 2}) == y || max_abs(add(1.0, y, -1.0, permute(y, {1, 0, 3, 2}))) > 0);
+    // (i, j, a, b) = (j, i, b, a) off the diagonal i = j, where x is not symmetric in a and b.
+    const auto dense = y.to_dense();
+    const auto at = [&](int i, int j, int a, int b) { return dense[((i * 8 + j) * 5 + a) * 5 + b]; };
+    for (int i = 0; i < 8; ++i)
+        for (int j = 0; j < i; ++j)
+            for (int a = 0; a < 5; ++a)
+                for (int b = 0; b < 5; ++b) EXPECT_EQ(at(i, j, a, b), at(j, i, b, a));
+}
+
+TEST(Clustering, GroupsNeighboursAlongTheChain) {
+    std::vector<Point> chain;
+    for (int i = 0; i < 12; ++i) chain.push_back({1.0 * i + (i / 4) * 5.0, 0.1 * (i % 2), 0});
+    const auto group = cluster(chain, 3);
+    for (int i = 0; i < 12; ++i) EXPECT_EQ(group[i], i / 4);
+    EXPECT_EQ(cluster(chain, 1), std::vector<std::int64_t>(12, 0));
+    auto many = cluster(chain, 50);
+    std::sort(many.begin(), many.end());
+    EXPECT_EQ(many.back(), 11);
+    // Points on top of each other leave no group empty.
+    const auto same = cluster({{0, 0, 0}, {0, 0, 0}, {0, 0, 0}}, 2);
+    EXPECT_EQ(same, std::vector<std::int64_t>(3, 0));
+}
+
+TEST(Localisation, OrbitalsOfEthaneSitOnTheirBonds) {
+    const auto m = read_xyz(basis_folder() + "/../molecules/c2h6.xyz");
+    const auto set = find_basis("sto-3g", basis_folder());
+    const Integrals x(place(set, m));
+    const AoIntegrals ao(x, tile_atoms(x.basis(), 16), 0);
+    const auto scf = rhf(m, x, ao, atomic_guess(m, set, x.basis()), {});
+    const Matrix valence = scf.coefficients.middleCols(2, 7);
+    const auto local = foster_boys(valence, x.dipole());
+    EXPECT_LT((local.rotation.transpose() * local.rotation - Matrix::Identity(7, 7)).cwiseAbs().maxCoeff(), 1e-12);
+    // Seven bonds: one centre near the middle of C-C, the others on the C-H lines.
+    int near_middle = 0;
+    for (const auto& c : local.centres) {
+        if (distance(c, {0, 0, 0}) < 0.1) {
+            ++near_middle;
+            continue;
+        }
+        double nearest = 100;
+        for (const auto& a : m.atoms)
+            if (a.number == 1) nearest = std::min(nearest, distance(a.at, c));
+        EXPECT_LT(nearest, 1.2);
+    }
+    EXPECT_EQ(near_middle, 1);
+}
+
+}  // namespace
+}  // namespace tessera::chem
