@@ -59,9 +59,10 @@ for row in $rows; do
         v2) run_row 120 alkane-65-v2 alkane:65:v2 --devices 0 ;;
         v3) run_row 120 alkane-65-v3 alkane:65:v3 --devices 0 ;;
         simulate)
-            for problem in alkane:65:v1 dense:49152,49152,49152,1024 synthetic:48000,96000,96000,0.25 alkane:65:v2 alkane:65:v3; do
-                file=simulate-$(echo "$problem" | tr ':,.' '---')
-                limited 60 tessera simulate "$problem" --machine this --devices 0 --json > "$out/$file.json" 2> "$out/$file.log"
+            for problem in alkane:65:v1 "alkane:65:v1 --memory 16GiB" "dense:49152,49152,49152,1024 --memory 16GiB" synthetic:48000,96000,96000,0.25 alkane:65:v2 alkane:65:v3; do
+                file=simulate-$(echo "$problem" | tr -s ':,. ' '-')
+                # shellcheck disable=SC2086
+                limited 60 tessera simulate $problem --machine this --devices-per-rank 1 --json > "$out/$file.json" 2> "$out/$file.log"
                 echo "$file: status $?: $(tr -d '\n ' < "$out/$file.json" | cut -c1-300) $(tail -1 "$out/$file.log")"
             done
             ;;
