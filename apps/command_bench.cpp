@@ -4,6 +4,7 @@
 
 #include "base/check.hpp"
 #include "bench_dense.hpp"
+#include "bench_grouped.hpp"
 #include "bench_sparse.hpp"
 #include "bench_transpose.hpp"
 #include "bench_triples.hpp"
@@ -143,14 +144,48 @@ void add_triples(CLI::App& bench, const std::shared_ptr<Action>& chosen) {
     });
 }
 
+void add_grouped(CLI::App& bench, const std::shared_ptr<Action>& chosen) {
+    struct Options {
+        CommonOptions common;
+        bench::GroupedOptions bench;
+    };
+    auto o = std::make_shared<Options>();
+    auto* command = bench.add_subcommand("grouped", "lists of tile products on a CUDA device, against its DGEMM rate");
+    command->add_option("--device", o->bench.device, "CUDA device (this table has no CPU part)")
+        ->check(CLI::NonNegativeNumber);
+    command->add_option("--row", o->bench.rows, "irregular 64 32 23 13 (default: all)")
+        ->check(CLI::IsMember({"irregular", "64", "32", "23", "13"}));
+    command->add_option("--repeats", o->bench.repeats, "median of so many")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 1000));
+    command->add_option("--shape", o->bench.shape, "one block shape for all tiles, 0 to 3 (default: by size)")
+        ->check(CLI::Range(0, 3));
+    add_common(*command, o->common);
+    command->footer("Example: tessera bench grouped --device 0 --row irregular --row 13");
+    command->callback([o, chosen] {
+        *chosen = [o] {
+            o->bench.quiet = o->common.quiet;
+            nlohmann::json result;
+            bench::bench_grouped(o->bench, result);
+            if (o->common.json) return print_json(result);
+            fmt::print("{:<10} {:>8} {:>8} {:>8} {:>14}\n", "row", "TFLOP/s", "wanted", "of GEMM", "cuBLAS batched");
+            for (const auto& r : result["rows"])
+                fmt::print("{:<10} {:>8.2f} {:>8} {:>8.2f} {:>14.2f}\n", r["row"].get<std::string>(),
+                           r["tflops"].get<double>(), r["wanted_tflops"].get<double>(),
+                           r.value("fraction_of_gemm", 0.0), r.value("cublas_batched_tflops", 0.0));
+        };
+    });
+}
+
 }  // namespace
 
 Action add_bench(CLI::App& app) {
-    auto* command = app.add_subcommand("bench", "the benchmark tables: dense, sparse, transpose, triples");
+    auto* command = app.add_subcommand("bench", "the benchmark tables: dense, grouped, sparse, transpose, triples");
     command->require_subcommand(1);
     command->footer("Example: tessera bench sparse --peers --json");
     auto chosen = std::make_shared<Action>();
     add_dense(*command, chosen);
+    add_grouped(*command, chosen);
     add_sparse(*command, chosen);
     add_transpose(*command, chosen);
     add_triples(*command, chosen);

@@ -13,6 +13,7 @@
 #include "cublas_library.hpp"
 #include "execute/device/execute_devices.hpp"
 #include "inspect/build_plan.hpp"
+#include "io/trace.hpp"
 #include "kernels/cuda/device.hpp"
 #include "probe/rates.hpp"
 #include "report.hpp"
@@ -27,7 +28,7 @@ namespace {
 struct Options {
     CommonOptions common;
     ContractionOptions contraction;
-    std::string problem;
+    std::string problem, trace;
 };
 
 /// The problem's operands on these ranks, where the plan likes them.
@@ -84,6 +85,9 @@ double gemm_rate(Communicator& ranks, const ContractOptions& options, int thread
 
 void run(const Options& o) {
     auto options = library_options(o.contraction, o.common);
+    options.trace = !o.trace.empty();
+    require(!options.trace || !options.devices.empty(), "--trace {}: only devices keep a time line; give --devices",
+            o.trace);
     const Problem problem = make_problem(o.problem);
     Communicator& ranks = mpi_world();
     const bool first = ranks.rank() == 0, talk = first && !o.common.quiet && !o.common.json;
@@ -209,6 +213,7 @@ void run(const Options& o) {
         }
     }
     if (!first) return;
+    if (options.trace) write_chrome_trace(s.report.trace, o.trace);
     if (o.common.json)
         print_json(to_json(s));
     else if (!o.common.quiet)
@@ -230,6 +235,7 @@ Action add_run(CLI::App& app) {
         ->required();
     add_contraction(*command, o->contraction);
     add_common(*command, o->common);
+    command->add_option("--trace", o->trace, "with --devices: write what really ran as a Chrome trace (rank 0's)");
     command->footer(
         "With --beta, C starts as random tiles. Sampled tiles are checked where neither --beta nor --filter is given.\n"
         "Example: tessera run alkane:12:v3:min --explain");

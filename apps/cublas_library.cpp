@@ -16,6 +16,8 @@ using Destroy = int (*)(void*);
 using GetVersion = int (*)(void*, int*);
 using Dgemm = int (*)(void*, int, int, int, int, int, const double*, const double*, int, const double*, int,
                       const double*, double*, int);
+using DgemmBatched = int (*)(void*, int, int, int, int, int, const double*, const void*, int, const void*, int,
+                             const double*, void*, int, int);
 }  // namespace
 
 CublasLibrary::CublasLibrary() {
@@ -26,6 +28,7 @@ CublasLibrary::CublasLibrary() {
     const auto create = reinterpret_cast<Create>(dlsym(library_, "cublasCreate_v2"));
     const auto version = reinterpret_cast<GetVersion>(dlsym(library_, "cublasGetVersion_v2"));
     dgemm_ = dlsym(library_, "cublasDgemm_v2");
+    batched_ = dlsym(library_, "cublasDgemmBatched");
     destroy_ = dlsym(library_, "cublasDestroy_v2");
     if (create == nullptr || dgemm_ == nullptr || destroy_ == nullptr || create(&handle_) != 0) {
         handle_ = nullptr;
@@ -48,6 +51,13 @@ void CublasLibrary::dgemm(bool transpose_a, bool transpose_b, std::int64_t m, st
                                         static_cast<int>(n), static_cast<int>(k), &alpha, a, static_cast<int>(lda), b,
                                         static_cast<int>(ldb), &beta, c, static_cast<int>(ldc));
     if (status != 0) throw MachineError("cublasDgemm: status " + std::to_string(status));
+}
+
+void CublasLibrary::dgemm_batched(int m, int n, int k, double alpha, const void* a, int lda, const void* b, int ldb,
+                                  double beta, void* c, int ldc, int count) const {
+    const int status =
+        reinterpret_cast<DgemmBatched>(batched_)(handle_, 0, 0, m, n, k, &alpha, a, lda, b, ldb, &beta, c, ldc, count);
+    if (status != 0) throw MachineError("cublasDgemmBatched: status " + std::to_string(status));
 }
 
 double cublas_dgemm_gflops(const CublasLibrary& cublas) {

@@ -238,8 +238,10 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
             DeviceOptions on;
             on.memory = options.device_memory;
             on.ranks = &ranks;
-            const auto ran = execute_devices(plan, ranks.rank(), options.devices, pa.source(), pb.source(), sink, how, on);
+            on.trace = options.trace;
+            auto ran = execute_devices(plan, ranks.rank(), options.devices, pa.source(), pb.source(), sink, how, on);
             counts = ran.host;
+            report.trace = std::move(ran.trace);
             for (const auto& d : ran.devices) {
                 report.loaded_bytes += d.loaded_bytes;
                 report.stored_bytes += d.stored_bytes;

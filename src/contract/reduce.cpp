@@ -54,7 +54,7 @@ Distribution along(const std::string& labels, char label, int ranks) {
 
 template <Scalar T>
 Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& out, int threads, std::int64_t memory) {
-    Placement where = x.placement();
+    Placement where(x.communicator(), {});
     if (const int ranks = x.communicator().size(); ranks > 1) {
         char label = 0;
         std::int64_t tiles = 0;

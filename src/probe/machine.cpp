@@ -6,6 +6,8 @@
 #include "base/clock.hpp"
 #include "base/hash_fill.hpp"
 #include "base/parallel.hpp"
+#include "kernels/cuda/device.hpp"
+#include "probe/cuda/device_rates.hpp"
 #include "probe/rates.hpp"
 #include "storage/buffer.hpp"
 
@@ -46,6 +48,14 @@ MachineModel probe_machine(int threads, int ranks) {
     m.copy_bytes_per_second = measure_copy_gbs(cores) * 1e9 * share;
     // A message between ranks is a copy through memory: read once, written once.
     m.network = m.node_link = {measure_copy_gbs(1) * 1e9 / 2, 1e-6};
+    if (const int devices = kernels::cuda::device_count(); devices > 0) {
+        const auto rates = measure_device_rates(0);
+        m.devices_per_rank = std::max(1, devices / m.ranks);
+        m.device = rates.device;
+        m.host_to_device = rates.host_to_device;
+        m.device_to_host = rates.device_to_host;
+        m.device_to_device = rates.device_to_device;
+    }
     return m;
 }
 

@@ -5,8 +5,8 @@
 
 namespace tessera {
 
-/// All ranks are taken to run on this node, each on its share of the cores. Rates of devices are 0, and so is their
-/// number, until something measures them.
+/// All ranks are taken to run on this node, each on its share of the cores. All
+/// devices are taken to be like the first.
 MachineModel probe_machine(int threads, int ranks = 1);
 
 }  // namespace tessera

@@ -113,10 +113,11 @@ TEST(HostDevicesOnce, TheTimelineKeepsToTheDependencies) {
     c.budget = testing::smallest_budget(c) * 2;
     c.options.trace = true;
     const auto result = run_case(c, host_devices(50));
-    std::map<int, const TimelineRecord*> by_step;
-    for (const auto& record : result.counts.timeline) {
-        EXPECT_LE(record.begin, record.end);
-        if (record.device >= 0) by_step[record.step] = &record;
+    std::map<int, const TraceSpan*> by_step;
+    const auto& trace = result.counts.trace;
+    for (const auto& span : trace.spans) {
+        EXPECT_LE(span.start, span.end);
+        if (trace.lanes[static_cast<std::size_t>(span.lane)].kind != LaneKind::core) by_step[span.step] = &span;
     }
     int computes = 0;
     for (std::size_t i = 0; i < result.plan.steps.size(); ++i) {
@@ -130,7 +131,7 @@ TEST(HostDevicesOnce, TheTimelineKeepsToTheDependencies) {
         for (auto d = s.first_dependency; d < s.first_dependency + s.dependencies; ++d) {
             const auto before = by_step.find(result.plan.dependencies[static_cast<std::size_t>(d)]);
             if (before != by_step.end()) {
-                EXPECT_LE(before->second->end, at->second->begin);
+                EXPECT_LE(before->second->end, at->second->start);
             }
         }
     }

@@ -11,6 +11,7 @@
 
 #include "tessera/index/contraction_spec.hpp"
 #include "tessera/plan/plan.hpp"
+#include "tessera/plan/trace.hpp"
 #include "tessera/tensor/generated_tensor.hpp"
 #include "tessera/tensor/tensor.hpp"
 
@@ -39,6 +40,7 @@ struct ContractOptions {
     std::vector<int> devices;
     std::int64_t device_memory = 0;
     std::string blocks = "auto";
+    bool trace = false;  // keep what each device and link did when: ContractReport::trace
     /// Called with the plan before any work.
     std::function<void(const Plan&)> on_plan;
     /// Called now and then with flops done and flops in all, from one thread at a time.
@@ -60,6 +62,7 @@ struct ContractReport {
     double overlap = 1;
     std::int64_t loaded_bytes = 0, stored_bytes = 0, copied_bytes = 0;  // host to device, back, device to device
     std::int64_t peak_device_bytes = 0;
+    Trace trace;  // of this rank's devices, where asked for
 };
 
 template <Scalar T>

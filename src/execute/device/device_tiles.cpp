@@ -4,9 +4,7 @@
 #include <cstring>
 #include <map>
 
-#include "base/units.hpp"
 #include "machine/device_layout.hpp"
-#include "tessera/plan/plan.hpp"
 
 namespace tessera {
 
@@ -19,9 +17,9 @@ DeviceTiles::Layout make_layout(const IndexVector& extents, const std::string& l
     for (char c : batch) l.batch *= extent_of(c);
     for (char c : rows) l.rows *= extent_of(c);
     for (char c : cols) l.cols *= extent_of(c);
-    l.ld = align_up(l.cols * element_bytes, 16) / element_bytes;
+    l.ld = device_row_elements(l.cols, element_bytes);
     l.elements = extents.product();
-    l.bytes = align_up(l.batch * l.rows * l.ld * element_bytes, kDeviceAlignment);
+    l.bytes = device_tile_bytes(l.batch, l.rows, l.cols, element_bytes);
 
     const std::string order = batch + rows + cols;
     std::string walked, stored;

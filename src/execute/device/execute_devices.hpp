@@ -7,6 +7,7 @@
 
 #include "execute/cpu/execute.hpp"
 #include "execute/device/device.hpp"
+#include "tessera/plan/trace.hpp"
 
 namespace tessera {
 
@@ -21,16 +22,6 @@ struct DeviceOptions {
     std::int64_t fault_at_compute = -1;
 };
 
-/// What really ran, in seconds from the start of the execution.
-struct TimelineRecord {
-    std::int32_t step = 0;
-    StepKind kind = StepKind::join;
-    std::int16_t device = -1;  // -1: the host
-    double begin = 0, end = 0;
-    std::int64_t bytes = 0;
-    double flops = 0;
-};
-
 /// Bytes as they were moved, by device entry.
 struct DeviceRun {
     std::int64_t loaded_bytes = 0, stored_bytes = 0, copied_bytes = 0, made_bytes = 0, made_tiles = 0;
@@ -42,7 +33,7 @@ struct DeviceRun {
 struct DeviceExecuteCounts {
     ExecuteCounts host;
     std::vector<DeviceRun> devices;
-    std::vector<TimelineRecord> timeline;  // where asked for
+    Trace trace;  // what really ran, in seconds from the start of the execution; where asked for
     std::int64_t pinned_bytes = 0;
 };
 

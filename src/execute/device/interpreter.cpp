@@ -50,7 +50,7 @@ DeviceInterpreter<T>::DeviceInterpreter(std::span<const std::unique_ptr<Device>>
     }
     find_fused_sums();
     make_rings();
-    if (device_options.trace) timeline_.resize(plan.steps.size());
+    if (device_options.trace) device_spans_.resize(plan.steps.size());
 }
 
 template <Scalar T>
@@ -208,9 +208,7 @@ DeviceExecuteCounts DeviceInterpreter<T>::run() {
         r.launches = e->launches;
         r.high_water = e->device->high_water();
     }
-    for (const auto& r : timeline_)
-        if (r.end > 0) counts.timeline.push_back(r);
-    counts.timeline.insert(counts.timeline.end(), host_timeline_.begin(), host_timeline_.end());
+    if (device_options_.trace) counts.trace = trace();
     return counts;
 }
 
@@ -238,22 +236,17 @@ void DeviceInterpreter<T>::begin_step(int d, Lane lane, std::int32_t step) {
     }
     if (device_options_.trace)
         e.streams[static_cast<int>(lane)]->mark(
-            [this, step](double t) { timeline_[static_cast<std::size_t>(step)].begin = t - start_; });
+            [this, step](double t) { device_spans_[static_cast<std::size_t>(step)].start = t - start_; });
 }
 
 template <Scalar T>
 void DeviceInterpreter<T>::end_step(int d, Lane lane, std::int32_t step, std::int64_t bytes, double flops) {
     auto& e = *entries_[static_cast<std::size_t>(d)];
-    const auto ticket = e.streams[static_cast<int>(lane)]->mark([this, d, step, bytes, flops](double t) {
+    const auto ticket = e.streams[static_cast<int>(lane)]->mark([this, d, lane, step, bytes, flops](double t) {
         if (device_options_.trace) {
-            auto& r = timeline_[static_cast<std::size_t>(step)];
-            r = {step,
-                 plan_.steps[static_cast<std::size_t>(step)].kind,
-                 static_cast<std::int16_t>(d),
-                 r.begin,
-                 t - start_,
-                 bytes,
-                 flops};
+            auto& span = device_spans_[static_cast<std::size_t>(step)];
+            span = {stream_of(d, lane), step,       plan_.steps[static_cast<std::size_t>(step)].kind,
+                    span.start,         t - start_, flops > 0 ? flops : static_cast<double>(bytes)};
         }
         if (flops > 0) {
             flops_done_ += flops;
@@ -263,6 +256,38 @@ void DeviceInterpreter<T>::end_step(int d, Lane lane, std::int32_t step, std::in
         if (plan_.steps[static_cast<std::size_t>(step)].kind != StepKind::store) scheduler_.done(step);
     });
     scheduler_.issued(step, {stream_of(d, lane), ticket});
+}
+
+template <Scalar T>
+void DeviceInterpreter<T>::note_host(std::int32_t step, StepKind kind, int thread, double begin, double amount) {
+    const std::lock_guard lock(host_spans_mutex_);
+    host_spans_.push_back({thread, step, kind, begin - start_, now_seconds() - start_, amount});
+}
+
+template <Scalar T>
+Trace DeviceInterpreter<T>::trace() const {
+    Trace out;
+    std::map<std::pair<int, int>, std::int32_t> lanes;  // kind and number
+    const auto lane_of = [&](LaneKind kind, int index) {
+        const auto [at, fresh] = lanes.try_emplace({static_cast<int>(kind), index}, static_cast<int>(out.lanes.size()));
+        if (fresh) out.lanes.push_back({rank_, kind, index});
+        return at->second;
+    };
+    for (auto span : device_spans_) {
+        if (span.end <= 0) continue;
+        const auto lane = static_cast<Lane>(span.lane % kLaneCount);
+        const auto kind = lane == Lane::load    ? LaneKind::load
+                          : lane == Lane::store ? LaneKind::store
+                          : lane == Lane::copy  ? LaneKind::copy
+                                                : LaneKind::compute;
+        span.lane = lane_of(kind, span.lane / kLaneCount);
+        out.spans.push_back(span);
+    }
+    for (auto span : host_spans_) {
+        span.lane = lane_of(LaneKind::core, span.lane);
+        out.spans.push_back(span);
+    }
+    return out;
 }
 
 // Host steps ---------------------------------------------------------------------------------------------------------
@@ -346,11 +371,8 @@ void DeviceInterpreter<T>::host_work(std::int32_t step, std::vector<WorkerPool::
         pool_->submit([this, step, open, task = std::move(task)](Scratch& scratch) {
             const double begin = device_options_.trace ? now_seconds() : 0;
             task(scratch);
-            if (device_options_.trace) {
-                const std::lock_guard lock(timeline_mutex_);
-                host_timeline_.push_back({step, plan_.steps[static_cast<std::size_t>(step)].kind, -1, begin - start_,
-                                          now_seconds() - start_, 0, 0});
-            }
+            if (device_options_.trace)
+                note_host(step, plan_.steps[static_cast<std::size_t>(step)].kind, scratch.thread, begin, 0);
             if (open->fetch_sub(1) == 1) scheduler_.done(step);
         });
 }

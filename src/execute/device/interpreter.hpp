@@ -116,6 +116,9 @@ class DeviceInterpreter {
     std::vector<MessagePiece> message_pieces(const PlanStep& s);
     T* sum_on_host(std::int32_t id);
 
+    void note_host(std::int32_t step, StepKind kind, int thread, double begin, double amount);
+    Trace trace() const;
+
     // Marks of a step on its stream.
     void begin_step(int d, Lane lane, std::int32_t step);
     void end_step(int d, Lane lane, std::int32_t step, std::int64_t bytes, double flops = 0);
@@ -146,10 +149,10 @@ class DeviceInterpreter {
     std::mutex kept_mutex_;
     std::map<std::int32_t, Buffer> kept_;  // result tiles of a consuming sink that are not yet whole
     double start_ = 0;
-    std::vector<TimelineRecord> timeline_;  // by step
-    std::mutex timeline_mutex_;
-    std::vector<TimelineRecord> host_timeline_;
-    double flops_done_ = 0;  // of the watching thread
+    std::vector<TraceSpan> device_spans_;  // by step
+    std::mutex host_spans_mutex_;
+    std::vector<TraceSpan> host_spans_;  // by worker thread instead of lane
+    double flops_done_ = 0;              // of the watching thread
     std::atomic<std::int64_t> host_made_tiles_{0};
     std::atomic<std::int64_t> computes_{0};
     std::int64_t pinned_bytes_ = 0;

@@ -183,11 +183,8 @@ void DeviceInterpreter<T>::store_lane(int d) {
                         sum += tiles_c_[plan_.sums[static_cast<std::size_t>(move.from)].c].bytes;
                     }
                     e.out.ring->give(piece.staged);
-                    if (device_options_.trace) {
-                        const std::lock_guard lock(timeline_mutex_);
-                        host_timeline_.push_back(
-                            {step, StepKind::finish, -1, begin - start_, now_seconds() - start_, piece.bytes, 0});
-                    }
+                    if (device_options_.trace)
+                        note_host(step, StepKind::finish, scratch.thread, begin, static_cast<double>(piece.bytes));
                     close();
                 });
             });

@@ -19,6 +19,7 @@ struct GroupedShape {
     static constexpr int warps_m = WarpsM, warps_n = WarpsN, fragments_m = FragmentsM, fragments_n = FragmentsN;
     static constexpr int stages = Stages, blocks_per_sm = BlocksPerSm;
     static constexpr int threads = 32 * WarpsM * WarpsN;
+    static constexpr bool fetch_ahead = threads <= 128;  // of products; long ones do without
     static constexpr int side = 16 * WarpsM * FragmentsM;
     static_assert(side == 8 * WarpsN * FragmentsN, "square blocks: both panels are copied alike");
     static constexpr int wide_pitch = side + 4;  // of panels whose rows run along the tile
@@ -26,6 +27,13 @@ struct GroupedShape {
         side * kDeepPitch > kDepth* wide_pitch ? side* kDeepPitch : kDepth* wide_pitch;  // doubles
     static constexpr int shared_bytes = 8 * 2 * panel * Stages + 32 * Stages + 16;
 };
+
+/// threadIdx.x, read anew: what hangs on it is cheaper to compute again than to hold in registers.
+__device__ __forceinline__ int thread_index() {
+    int thread;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    return thread;
+}
 
 template <int Bytes>
 __device__ __forceinline__ void copy_async(double* to, const double* from, int bytes) {
@@ -41,21 +49,18 @@ __device__ __forceinline__ void copy_wait() {
     asm volatile("cp.async.wait_group %0;" ::"n"(Groups) : "memory");
 }
 
-/// c += a b over 16 x 8 x 4 where `on` is not 0 (the same in all lanes).
-__device__ __forceinline__ void multiply(double (&c)[4], double a, double a8, double b, int on) {
+/// c += a b over 16 x 8 x 4: one chain of fused multiply-adds per element, as on the host (tests hold this).
+__device__ __forceinline__ void multiply(double (&c)[4], double a, double a8, double b) {
 #if __CUDA_ARCH__ >= 900
-    asm volatile(
-        "{ .reg .pred p; setp.ne.s32 p, %7, 0;\n"
-        "@p mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0,%1,%2,%3},{%4,%5},{%6},{%0,%1,%2,%3}; }"
-        : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
-        : "d"(a), "d"(a8), "d"(b), "r"(on));
+    asm volatile("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0,%1,%2,%3},{%4,%5},{%6},{%0,%1,%2,%3};"
+                 : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+                 : "d"(a), "d"(a8), "d"(b));
 #else
     asm volatile(
-        "{ .reg .pred p; setp.ne.s32 p, %7, 0;\n"
-        "@p mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1},{%4},{%6},{%0,%1};\n"
-        "@p mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%2,%3},{%5},{%6},{%2,%3}; }"
+        "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1},{%4},{%6},{%0,%1};\n"
+        "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%2,%3},{%5},{%6},{%2,%3};"
         : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
-        : "d"(a), "d"(a8), "d"(b), "r"(on));
+        : "d"(a), "d"(a8), "d"(b));
 #endif
 }
 
@@ -124,19 +129,23 @@ struct Loader {
         begin_product();
     }
     __device__ __forceinline__ void fetch() {
-        if (product >= end) return;
+        if (!S::fetch_ahead || product >= end) return;
         next_head = __ldg(reinterpret_cast<const ulonglong2*>(product));
         next_tail = __ldg(reinterpret_cast<const int4*>(product) + 1);
     }
     __device__ __forceinline__ void begin_product() {
         if (product >= end) return;
+        if (!S::fetch_ahead) {
+            next_head = __ldg(reinterpret_cast<const ulonglong2*>(product));
+            next_tail = __ldg(reinterpret_cast<const int4*>(product) + 1);
+        }
         const ulonglong2 head = next_head;
         lda = next_tail.x, ldb = next_tail.y, k_left = next_tail.z, flags = static_cast<unsigned>(next_tail.w);
         ++product;
         fetch();
         wide_a = head.x % 16 == 0 && lda % 2 == 0;
         wide_b = head.y % 16 == 0 && ldb % 2 == 0;
-        const int thread = threadIdx.x;
+        const int thread = thread_index();
         const int deep_row = thread / kDeepChunks, deep_at = 2 * (thread % kDeepChunks);
         const int wide_row = thread / kWideChunks, wide_at = 2 * (thread % kWideChunks);
         a = reinterpret_cast<const double*>(head.x) + (flags & kTransposeA
@@ -150,7 +159,7 @@ struct Loader {
     /// A panel whose stored rows run along the sum; past its end there are zeros.
     template <bool Wide>
     static __device__ __forceinline__ void copy_deep(double* to, const double* from, int ld, int left, int k) {
-        const int thread = threadIdx.x, row = thread / kDeepChunks, at = 2 * (thread % kDeepChunks);
+        const int thread = thread_index(), row = thread / kDeepChunks, at = 2 * (thread % kDeepChunks);
         const int bytes = min(max(8 * (k - at), 0), 16);
         to += row * kDeepPitch + at;
 #pragma unroll
@@ -164,7 +173,7 @@ struct Loader {
     /// A panel whose stored rows run along the tile; rows past the end of the sum are zeros.
     template <bool Wide>
     static __device__ __forceinline__ void copy_wide(double* to, const double* from, int ld, int left, int k) {
-        const int thread = threadIdx.x, row = thread / kWideChunks, at = 2 * (thread % kWideChunks);
+        const int thread = thread_index(), row = thread / kWideChunks, at = 2 * (thread % kWideChunks);
         const int bytes = min(max(8 * (left - at), 0), 16);
         to += row * S::wide_pitch + at;
 #pragma unroll
@@ -259,7 +268,7 @@ struct Accumulator {
         bool pairs;  // two neighbours at once
     };
     static __device__ __forceinline__ Place place(const Step& step) {
-        const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+        const int thread = thread_index(), warp = thread / 32, lane = thread % 32;
         const int row = 16 * (warp / S::warps_n) + lane / 4, column = 8 * (warp % S::warps_n) + 2 * (lane % 4);
         return {step.c + static_cast<long long>(row) * step.ldc + column, step.ldc, step.rows - row,
                 step.columns - column, reinterpret_cast<unsigned long long>(step.c) % 16 == 0 && step.ldc % 2 == 0};
@@ -310,32 +319,53 @@ struct Accumulator {
                 }
             }
     }
-    /// Adds `depth` fours of the panels.
+    /// Adds `depth` fours of the panels to the first m x n fragments. Their numbers are compile-time constants inside:
+    /// a matrix instruction under a predicate costs more than the copies of the code.
     template <bool TransposeA, bool TransposeB>
     __device__ __forceinline__ void add(const double* panel_a, const double* panel_b, int depth, int m, int n) {
-        const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-        constexpr int row_a = TransposeA ? 1 : kDeepPitch, k_a = TransposeA ? S::wide_pitch : 1;
-        constexpr int column_b = TransposeB ? kDeepPitch : 1, k_b = TransposeB ? 1 : S::wide_pitch;
-        panel_a += (16 * (warp / S::warps_n) + lane / 4) * row_a + lane % 4 * k_a;
-        panel_b += (8 * (warp % S::warps_n) + lane / 4) * column_b + lane % 4 * k_b;
-        const auto four = [&](const double* pa, const double* pb) {
-            double b[S::fragments_n];
+        const int thread = thread_index(), warp = thread / 32, lane = thread % 32;
+        using P = Panels<TransposeA, TransposeB>;
+        panel_a += (16 * (warp / S::warps_n) + lane / 4) * P::row_a + lane % 4 * P::k_a;
+        panel_b += (8 * (warp % S::warps_n) + lane / 4) * P::column_b + lane % 4 * P::k_b;
+        by_rows<P, S::fragments_m>(panel_a, panel_b, depth, m, n);
+    }
+
+  private:
+    template <bool TransposeA, bool TransposeB>
+    struct Panels {
+        static constexpr int row_a = TransposeA ? 1 : kDeepPitch, k_a = TransposeA ? S::wide_pitch : 1;
+        static constexpr int column_b = TransposeB ? kDeepPitch : 1, k_b = TransposeB ? 1 : S::wide_pitch;
+    };
+    template <class P, int M>
+    __device__ __forceinline__ void by_rows(const double* a, const double* b, int depth, int m, int n) {
+        if (m == M) return by_columns<P, M, S::fragments_n>(a, b, depth, n);
+        if constexpr (M > 1) by_rows<P, M - 1>(a, b, depth, m, n);
+    }
+    template <class P, int M, int N>
+    __device__ __forceinline__ void by_columns(const double* a, const double* b, int depth, int n) {
+        if (n == N) {
+            if (depth == kDepth / 4) {
 #pragma unroll
-            for (int j = 0; j < S::fragments_n; ++j) b[j] = pb[8 * S::warps_n * j * column_b];
-#pragma unroll
-            for (int i = 0; i < S::fragments_m; ++i) {
-                const double* p = pa + 16 * S::warps_m * i * row_a;
-                const double a0 = p[0], a8 = p[8 * row_a];
-#pragma unroll
-                for (int j = 0; j < S::fragments_n; ++j) multiply(c[i][j], a0, a8, b[j], i < m && j < n);
-            }
-        };
-        if (depth == kDepth / 4) {
-#pragma unroll
-            for (int k = 0; k < kDepth / 4; ++k) four(panel_a + 4 * k * k_a, panel_b + 4 * k * k_b);
-        } else {
+                for (int k = 0; k < kDepth / 4; ++k) four<P, M, N>(a + 4 * k * P::k_a, b + 4 * k * P::k_b);
+            } else {
 #pragma unroll 1
-            for (int k = 0; k < depth; ++k) four(panel_a + 4 * k * k_a, panel_b + 4 * k * k_b);
+                for (int k = 0; k < depth; ++k) four<P, M, N>(a + 4 * k * P::k_a, b + 4 * k * P::k_b);
+            }
+            return;
+        }
+        if constexpr (N > 1) by_columns<P, M, N - 1>(a, b, depth, n);
+    }
+    template <class P, int M, int N>
+    __device__ __forceinline__ void four(const double* panel_a, const double* panel_b) {
+        double b[N];
+#pragma unroll
+        for (int j = 0; j < N; ++j) b[j] = panel_b[8 * S::warps_n * j * P::column_b];
+#pragma unroll
+        for (int i = 0; i < M; ++i) {
+            const double* p = panel_a + 16 * S::warps_m * i * P::row_a;
+            const double a0 = p[0], a8 = p[8 * P::row_a];
+#pragma unroll
+            for (int j = 0; j < N; ++j) multiply(c[i][j], a0, a8, b[j]);
         }
     }
 };

@@ -71,7 +71,7 @@ struct PlainPanel {
 };
 
 template <class T>
-__global__ void __launch_bounds__(kPlainThreads2, 2)
+__global__ void __launch_bounds__(kPlainThreads2, sizeof(T) == 16 ? 1 : 2)
     plain_grouped_kernel(const GroupedTile* tiles, const GroupedProduct* products, const GroupedItem* items,
                          int item_count, unsigned* counter) {
     __shared__ T a[2][kPlainDepth][kPlainSide + 1], b[2][kPlainDepth][kPlainSide + 1];
@@ -80,7 +80,8 @@ __global__ void __launch_bounds__(kPlainThreads2, 2)
     for (int item = static_cast<int>(blockIdx.x); item < item_count;) {
         const GroupedItem at = items[item];
         const GroupedTile tile = tiles[at.tile];
-        const int rows = min(tile.m - at.row, kPlainSide), columns = min(tile.n - at.column, kPlainSide);
+        const int rows = min(tile.m - at.row, 16 * at.row_pieces),
+                  columns = min(tile.n - at.column, 8 * at.column_pieces);
         T* c = reinterpret_cast<T*>(tile.c) + static_cast<long long>(at.row) * tile.ldc + at.column;
         T sum[4][4];
 #pragma unroll

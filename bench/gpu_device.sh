@@ -1,0 +1,82 @@
+#!/bin/sh
+# The contractions of the GPU table on one device: tests first, then the rows in the order of their weight. Every step has
+# a time limit of its own, so that one that fails leaves the others their turn.
+# usage: gpu_device.sh OUTPUT-DIRECTORY [run prefix, e.g. tessera-bundle/run] [rows, e.g. "test v1 v1_16 v1_000 dense"]
+# Programs are build/tessera and build/tests/cuda_*_test beside this script; with a prefix: `prefix NAME`.
+set -u
+out=$1
+prefix=${2:-}
+rows=${3:-test v1 v1_16 v1_000 dense synthetic v2 v3 simulate sanitizer}
+here=$(cd "$(dirname "$0")/.." && pwd)
+mkdir -p "$out"
+go() {
+    name=$1
+    shift
+    if [ -n "$prefix" ]; then "$prefix" "$name" "$@"; return; fi
+    case $name in
+        tessera) "$here/build/tessera" "$@" ;;
+        *) "$here/build/tests/$name" "$@" ;;
+    esac
+}
+# The DGEMM rate that results are held against is cuBLAS's: beside Python packages where no toolkit is installed.
+for library in /usr/local/cuda/lib64/libcublas.so.1? $(find / -xdev -name 'libcublas.so.1?' 2>/dev/null | head -3); do
+    [ -e "$library" ] && LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$(dirname "$library")" && export LD_LIBRARY_PATH && break
+done
+# limited SECONDS NAME ARGUMENTS...: a shell function cannot be given to timeout, so the watch is kept here.
+limited() {
+    limit=$1
+    shift
+    go "$@" &
+    child=$!
+    ( sleep "$limit"; kill -9 $child 2>/dev/null ) > /dev/null 2>&1 &
+    watch=$!
+    wait $child
+    status=$?
+    kill $watch 2>/dev/null
+    return $status
+}
+run_row() {  # limit, file, arguments of tessera run
+    limit=$1
+    file=$2
+    shift 2
+    start=$(date +%s)
+    limited "$limit" tessera run "$@" --json > "$out/$file.json" 2> "$out/$file.log"
+    echo "$file: status $? after $(($(date +%s) - start)) s: $(tr -d '\n ' < "$out/$file.json" | cut -c1-900) $(tail -2 "$out/$file.log" | cut -c1-300)"
+}
+for row in $rows; do
+    case $row in
+        test)
+            limited 120 cuda_execute_test > "$out/execute_test.log" 2>&1
+            echo "tests: status $?: $(tail -1 "$out/execute_test.log")"
+            grep -A4 Failure "$out/execute_test.log" | head -40
+            ;;
+        v1) run_row 120 alkane-65-v1 alkane:65:v1 --devices 0 ;;
+        v1_16) run_row 120 alkane-65-v1-16GiB alkane:65:v1 --devices 0 --memory 16GiB ;;
+        v1_000) run_row 120 alkane-65-v1-000-16GiB alkane:65:v1 --devices 0,0,0 --memory 16GiB ;;
+        trace) run_row 120 alkane-65-v1-trace alkane:65:v1 --devices 0 --memory 16GiB --trace "$out/alkane-65-v1.trace.json" ;;
+        dense) run_row 120 dense-49152-16GiB dense:49152,49152,49152,1024 --devices 0 --memory 16GiB ;;
+        synthetic) run_row 120 synthetic synthetic:48000,96000,96000,0.25 --devices 0 ;;
+        v2) run_row 120 alkane-65-v2 alkane:65:v2 --devices 0 ;;
+        v3) run_row 120 alkane-65-v3 alkane:65:v3 --devices 0 ;;
+        simulate)
+            for problem in alkane:65:v1 "alkane:65:v1 --memory 16GiB" "dense:49152,49152,49152,1024 --memory 16GiB" synthetic:48000,96000,96000,0.25 alkane:65:v2 alkane:65:v3; do
+                file=simulate-$(echo "$problem" | tr -s ':,. ' '-')
+                # shellcheck disable=SC2086
+                limited 60 tessera simulate $problem --machine this --devices-per-rank 1 --json > "$out/$file.json" 2> "$out/$file.log"
+                echo "$file: status $?: $(tr -d '\n ' < "$out/$file.json" | cut -c1-300) $(tail -1 "$out/$file.log")"
+            done
+            ;;
+        sanitizer)
+            command -v compute-sanitizer > /dev/null || continue
+            run=$here/build/tests/cuda_execute_test
+            [ -n "$prefix" ] && run="$prefix cuda_execute_test"
+            for tool in memcheck racecheck; do
+                # shellcheck disable=SC2086
+                timeout 150 compute-sanitizer --tool $tool --target-processes all $run \
+                    --gtest_filter='CudaExecute/1.Random*:CudaExecuteOnce.LargerTiles' > "$out/execute_$tool.log" 2>&1
+                echo "$tool: status $?: $(tail -1 "$out/execute_$tool.log")"
+            done
+            ;;
+    esac
+done
+exit 0

@@ -1,0 +1,147 @@
+// The device interpreter on CUDA devices: the cases of tests/unit/device_test.cpp, memory and faults.
+
+#include <gtest/gtest.h>
+
+#include "execute/cuda/cuda_devices.hpp"
+#include "kernels/cuda/device.hpp"
+#include "support/device_cases.hpp"
+
+namespace tessera {
+namespace {
+
+using testing::DeviceCase;
+using testing::OpenDevices;
+using testing::random_case;
+using testing::run_case;
+
+/// All entries on the first GPU.
+OpenDevices cuda_devices() {
+    return [](std::span<const std::int64_t> arenas, std::int64_t budget, ScalarKind kind) {
+        const std::vector<int> ids(arenas.size(), 0);
+        return open_cuda_devices(ids, arenas, budget, kind);
+    };
+}
+
+template <class T>
+class CudaExecute : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        if (kernels::cuda::device_count() == 0) GTEST_SKIP() << "no CUDA device";
+    }
+};
+using AllScalars = ::testing::Types<float, double, std::complex<float>, std::complex<double>>;
+TYPED_TEST_SUITE(CudaExecute, AllScalars);
+
+TYPED_TEST(CudaExecute, RandomContractionsAreRightAndMoveWhatThePlanSays) {
+    testing::random_contractions<TypeParam>(cuda_devices(), 60, 4, 6);
+}
+
+TYPED_TEST(CudaExecute, SameBitsForAnyBudgetAndNumberOfDevices) { testing::same_bits<TypeParam>(cuda_devices(), 4, 6); }
+
+class CudaExecuteOnce : public CudaExecute<double> {};
+
+TEST_F(CudaExecuteOnce, LargerTiles) {
+    testing::Random r(5);
+    std::optional<Tensor<double>> first;
+    auto c = random_case<double>(r, "mk,kn->mn", 1, 1);
+    const auto tiling = [&](int tiles) {
+        std::vector<std::int64_t> sizes;
+        for (int i = 0; i < tiles; ++i) sizes.push_back(testing::pick(r, 1, 150));
+        return Tiling::from_sizes(sizes);
+    };
+    const auto m = tiling(4), n = tiling(5), k = tiling(6);
+    c.a = Tensor<double>::random(testing::random_shape(r, TileGrid{m, k}, 0.8), 1);
+    c.b = Tensor<double>::random(testing::random_shape(r, TileGrid{k, n}, 0.8), 2);
+    for (const std::int64_t budget : {std::int64_t{0}, std::int64_t{2} << 20, std::int64_t{64} << 20})
+        for (const int devices : {1, 3}) {
+            c.devices = devices;
+            c.budget = budget > 0 ? budget : testing::smallest_budget(c);
+            const auto result = run_case(c, cuda_devices());
+            if (!first) testing::expect_right(c, result.c);
+            if (!first) first = result.c;
+            ASSERT_TRUE(result.c == *first);
+        }
+}
+
+/// What the driver says is taken stays within the budgets, beside the context and its streams.
+TEST_F(CudaExecuteOnce, DriverReadingWithinBudget) {
+    testing::Random r(6);
+    auto c = random_case<double>(r, "mk,kn->mn", 1, 1);
+    c.a = Tensor<double>::random(Shape::dense(TileGrid{Tiling::uniform(2048, 256), Tiling::uniform(2048, 256)}), 1);
+    c.b = c.a;
+    c.budget = std::int64_t{16} << 20;
+    c.devices = 2;
+    run_case(c, cuda_devices());  // kernels are loaded when first used
+    std::int64_t before = 0, least = 0;
+    {
+        const std::vector<int> ids{0, 0};
+        const std::vector<std::int64_t> none{0, 0};
+        const auto open = open_cuda_devices(ids, none, 0, ScalarKind::f64);
+        before = kernels::cuda::free_bytes(0) + 2 * (std::int64_t{2} << 20);  // the two small reserves
+    }
+    const OpenDevices watched = [&](std::span<const std::int64_t> arenas, std::int64_t budget, ScalarKind kind) {
+        auto devices = cuda_devices()(arenas, budget, kind);
+        least = kernels::cuda::free_bytes(0);
+        return devices;
+    };
+    run_case(c, watched);
+    EXPECT_LE(before - least, 2 * c.budget);
+    EXPECT_GT(before - least, c.budget);  // it did read something
+}
+
+template <class Thrown>
+void expect_failure(DeviceCase<double> c) {
+    for (const int devices : {1, 3}) {
+        c.devices = devices;
+        EXPECT_THROW(run_case(c, cuda_devices()), Thrown);
+    }
+}
+
+TEST_F(CudaExecuteOnce, Faults) {
+    testing::Random r(8);
+    auto c = random_case<double>(r, "pcd,cdab->pab", 4, 3);
+    c.budget = testing::smallest_budget(c) * 2;
+    const auto free = kernels::cuda::free_bytes(0);
+
+    auto device = c;
+    device.source_b = SourceKind::device_made;
+    device.hash_b = [](const TileInfo& info) -> HashTileValues {
+        if (info.tile.value % 5 == 0) throw std::domain_error("rule");
+        return {};
+    };
+    expect_failure<std::domain_error>(device);
+
+    const std::int64_t small[] = {1 << 20};
+    const std::vector<int> missing{kernels::cuda::device_count()}, first{0};
+    EXPECT_THROW(open_cuda_devices(missing, small, 0, ScalarKind::f64), BackendUnavailable);
+    EXPECT_THROW(open_cuda_devices(first, small, std::int64_t{1} << 50, ScalarKind::f64), MachineError);
+    const std::int64_t most[] = {kernels::cuda::device_info(0).memory_bytes - (std::int64_t{128} << 20)};
+    kernels::cuda::DeviceBuffer other(std::size_t{512} << 20);  // someone else holds memory of the card
+    EXPECT_THROW(open_cuda_devices(first, most, 0, ScalarKind::f64), MachineError);
+    other = {};
+    EXPECT_NEAR(static_cast<double>(kernels::cuda::free_bytes(0)), static_cast<double>(free), 64 << 20);
+    run_case(c, cuda_devices());  // and the device is fit for use
+}
+
+/// A kernel that fails takes the context with it: in a process of its own.
+TEST_F(CudaExecuteOnce, AFailingKernelIsAMachineError) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_EXIT(
+        {
+            testing::Random r(8);
+            auto c = random_case<double>(r, "pcd,cdab->pab", 4, 3);
+            c.devices = 2;
+            c.options.fault_at_compute = 1;
+            try {
+                run_case(c, cuda_devices());
+            } catch (const MachineError& e) {
+                std::fputs(e.what(), stderr);
+                std::_Exit(e.exit_code());
+            }
+            std::_Exit(0);
+        },
+        ::testing::ExitedWithCode(3), "CUDA");
+}
+
+}  // namespace
+}  // namespace tessera
