@@ -92,7 +92,7 @@ Assignment stationary_b(const Inspection& in) {
     out.grid_rows = best;
     out.grid_cols = ranks / best;
     out.reason = in.stored(Operand::b) ? "columns of B stay with their rank while A passes by"
-                                       : "B is made on demand: each tile once per grid row, used by all of A's rows while it is there";
+                                       : "B is made on demand: each tile once per grid row, used by all rows of A";
     const auto& spec = *in.request.spec;
     const char m = widest_label(in, spec.a(), in.request.a->grid(), LabelRole::free_a);
     const char n = widest_label(in, spec.b(), in.request.b->grid(), LabelRole::free_b);

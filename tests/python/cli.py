@@ -110,7 +110,7 @@ class PlanAndSimulate(unittest.TestCase):
                 self.assertIn(field, c)
         text = run(*arguments).stdout
         self.assertIn("validated", text)
-        self.assertLessEqual(max(map(len, text.splitlines())), 120)
+        self.assertLessEqual(max(map(len, text.splitlines())), 100)
 
     def test_simulate_has_the_fields_and_agrees_with_plan(self):
         common = ["alkane:16:v2:min", "--machine", "summit", "--ranks", 4, "--algorithm", "stationary_b", "--json"]
