@@ -15,6 +15,7 @@
 #include "base/check.hpp"
 #include "base/cpu.hpp"
 #include "base/parallel.hpp"
+#include "commit.hpp"
 #include "tessera/contract/contract.hpp"
 #include "tessera/index/contraction_spec.hpp"
 #include "tessera/problems/problem.hpp"
@@ -215,7 +216,10 @@ Json bench_permuted(const SparseBenchOptions& options) {
 
 Json bench_sparse(const SparseBenchOptions& options) {
     require(options.repetitions >= 1, "repetitions is {}, must be at least 1", options.repetitions);
-    Json result = {{"bench", "sparse"}, {"threads", resolve_threads(options.threads)}, {"worst_ratio", nullptr}};
+    Json result = {{"bench", "sparse"},
+                   {"commit", bench::build_commit()},
+                   {"threads", resolve_threads(options.threads)},
+                   {"worst_ratio", nullptr}};
     std::filesystem::path peer;
     if (options.peers && options.blocks) {
         peer = peer_program(options);

@@ -9,7 +9,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
@@ -20,8 +19,10 @@
 #include "base/check.hpp"
 #include "base/cpu.hpp"
 #include "base/parallel.hpp"
+#include "commit.hpp"
 #include "kernels/cuda/transpose.hpp"
 #include "kernels/transpose.hpp"
+#include "probe/rates.hpp"
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
@@ -184,13 +185,6 @@ void check_sample(const Extents& extents, const Perm& permutation, const std::fu
         ensure(out(to) == pattern(from), "bench transpose: {} by {}: output element {} is {}, not {}", extents,
                permutation, to, out(to), pattern(from));
     }
-}
-
-std::string cpu_name() {
-    std::ifstream file("/proc/cpuinfo");
-    for (std::string line; std::getline(file, line);)
-        if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
-    return "unknown";
 }
 
 /// The contenders on one machine; rates are in GB/s, bytes read plus bytes written.
@@ -378,7 +372,7 @@ int bench_transpose(const BenchTransposeOptions& options, nlohmann::json& out) {
     out = contenders->machine();
     out["benchmark"] = options.reverse ? "transpose, reverse permutations" : "transpose, random permutations";
     out["element"] = "float64";
-    out["commit"] = options.commit.empty() ? TESSERA_COMMIT : options.commit;
+    out["commit"] = options.commit.empty() ? build_commit() : options.commit;
     out["repeats"] = options.repeats;
     out["seed"] = options.seed;
     out["cases"] = nlohmann::json::array();

@@ -14,7 +14,9 @@
 #include "base/check.hpp"
 #include "base/clock.hpp"
 #include "base/parallel.hpp"
+#include "commit.hpp"
 #include "kernels/triples.hpp"
+#include "probe/rates.hpp"
 
 extern "C" void openblas_set_num_threads(int);
 
@@ -119,12 +121,14 @@ class TransposeGemm {
 }  // namespace
 
 void bench_triples(const TriplesOptions& options, nlohmann::json& report) {
+    report["commit"] = build_commit();
     if (options.device >= 0) return bench_triples_device(options, report);
     const int threads = resolve_threads(options.threads);
     FusedWorkspace workspace;
     FusedOptions fused_options;
     fused_options.workspace = &workspace;
     fused_options.threads = threads;
+    report["machine"] = cpu_name();
     report["threads"] = threads;
     report["isa"] = std::string(name(fused_options.isa));
     double gemm = gemm_gflops(threads);

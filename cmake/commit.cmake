@@ -14,6 +14,6 @@ if(GIT_FOUND)
     endif()
   endif()
 endif()
-set_source_files_properties(${PROJECT_SOURCE_DIR}/apps/bench_transpose.cpp
-  TARGET_DIRECTORY tessera_program transpose_bench
+set_source_files_properties(${PROJECT_SOURCE_DIR}/apps/commit.cpp
+  TARGET_DIRECTORY tessera_program transpose_bench triples_bench
   PROPERTIES COMPILE_DEFINITIONS "TESSERA_COMMIT=\"${TESSERA_COMMIT}\"")

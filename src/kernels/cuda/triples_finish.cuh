@@ -1,0 +1,231 @@
+#pragma once
+// What becomes of a finished tile: stored, or weighted and reduced to an energy.
+
+#include "kernels/cuda/triples_tile.cuh"
+
+namespace tessera::kernels::cuda::device {
+
+/// 1 / d to about an ulp: the hardware's estimate (20 bits) and two Newton steps.
+__device__ __forceinline__ double reciprocal(double d) {
+    double x;
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(x) : "d"(d));
+    x = fma(x, fma(-d, x, 1.0), x);
+    return fma(x, fma(-d, x, 1.0), x);
+}
+
+/// Thread 0's result counts.
+__device__ __forceinline__ double block_sum(double value, double* shared) {
+#pragma unroll
+    for (int n = 16; n > 0; n /= 2) value += __shfl_down_sync(0xffffffffU, value, n);
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
+    __syncthreads();
+    double sum = 0;
+    if (threadIdx.x == 0)
+        for (int w = 0; w < kFusedThreads / 32; ++w) sum += shared[w];
+    return sum;
+}
+
+/// Orbital energies of a thread's coordinates, signed.
+struct Denominator {
+    double lanes, loop[4][4];
+    __device__ __forceinline__ Denominator(const FusedParams& p, const Place& at) {
+        auto read = [&](int slot, int c) {
+            const int n = at.role[slot];
+            return c < at.limit[slot] ? p.sign[n] * p.energies[n][at.origin[slot] + c] : 0.0;
+        };
+        lanes = read(0, at.lane_at[0]) + read(1, at.lane_at[1]);
+#pragma unroll
+        for (int w = 0; w < 4; ++w)
+#pragma unroll
+            for (int v = 0; v < values(w); ++v) loop[w][v] = read(2 + w, at.first[w] + v);
+    }
+    __device__ __forceinline__ double inverse(int n) const {
+        return reciprocal(lanes + loop[0][n / 8] + loop[1][n / 4 % 2] + loop[2][n / 2 % 2] + loop[3][n % 2]);
+    }
+};
+
+__device__ __forceinline__ void store_tile(const FusedParams& p, const Tile& tile, const Place& at) {
+    if (!at.lane_inside()) return;
+    long long step[6];
+    double* out = p.out;
+#pragma unroll
+    for (int n = 0; n < 6; ++n) {
+        step[n] = p.out_stride[at.role[n]];
+        out += at.origin[n] * step[n];
+    }
+    out += at.lane_at[0] * step[0] + at.lane_at[1] * step[1];
+#pragma unroll
+    for (int n = 0; n < 32; ++n) {
+        if (!at.inside(n)) continue;
+        double* to = out;
+#pragma unroll
+        for (int w = 0; w < 4; ++w) to += at.loop(w, n) * step[2 + w];
+        __stcs(to, p.accumulate != 0 ? tile.acc[n] + *to : tile.acc[n]);
+    }
+}
+
+/// Sum of W V / D over what this thread holds; V = W + singles.
+__device__ __forceinline__ double tile_energy(const FusedParams& p, Tile& tile, const Place& at, double* shared) {
+    // W waits in shared memory, each thread's own, while the singles are added to the accumulators.
+#pragma unroll
+    for (int n = 0; n < 32; ++n) shared[n * kFusedThreads + threadIdx.x] = tile.acc[n];
+    add_directs(tile.acc, p.direct + p.direct_terms, p.direct_singles, at);
+    const Denominator d(p, at);
+    double sum = 0;
+    if (!at.lane_inside()) return sum;
+#pragma unroll
+    for (int n = 0; n < 32; ++n)
+        if (at.inside(n)) sum = fma(shared[n * kFusedThreads + threadIdx.x] * d.inverse(n), tile.acc[n], sum);
+    return sum;
+}
+
+__device__ __forceinline__ void tile_of(const FusedParams& p, long long number, int (&tile)[6]) {
+#pragma unroll
+    for (int n = 0; n < 6; ++n) {
+        tile[n] = static_cast<int>(number % p.tiles[n]);
+        number /= p.tiles[n];
+    }
+}
+
+/// Direct: some terms (not singles) are no matrix products. Without them the kernel needs fewer registers.
+template <bool Energy, bool Direct>
+__global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm)
+    fused_kernel(const __grid_constant__ FusedParams p) {
+    extern __shared__ double shared[];
+    const long long number = p.first_tile + blockIdx.x;
+    int tile[6];
+    tile_of(p, number, tile);
+    Tile run;
+    run.compute(p, tile, shared);
+    const Place at(p, tile, run.half);
+    if constexpr (Direct) add_directs(run.acc, p.direct, p.direct_terms, at);
+    if constexpr (Energy) {
+        const double sum = block_sum(tile_energy(p, run, at, shared), shared);
+        if (threadIdx.x == 0) p.partial[number] = sum;
+    } else {
+        store_tile(p, run, at);
+    }
+}
+
+/// Permutations of (a, b, c): itself, the even ones, the odd ones; W[kPermutation[q]] has the weight kWeight[q].
+__host__ __device__ constexpr int permuted(int q, int letter) {
+    constexpr int list[6][3] = {{0, 1, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}, {0, 2, 1}, {1, 0, 2}};
+    return list[q][letter];
+}
+__host__ __device__ constexpr double closed_shell_weight(int q) { return q == 0 ? 4.0 : q < 3 ? 1.0 : -2.0; }
+
+/// The virtual tiles of an orbit, t[0] >= t[1] >= t[2]; its members give them to a, b and c in some order.
+struct OrbitTiles {
+    int t[3];
+    __device__ explicit OrbitTiles(long long number) : t{0, 0, 0} {
+        for (long long n; number >= (n = static_cast<long long>(t[0] + 1) * (t[0] + 2) / 2); ++t[0]) number -= n;
+        while (number > t[1]) number -= ++t[1];
+        t[2] = static_cast<int>(number);
+    }
+    __device__ __forceinline__ int of(int member, int letter) const { return t[permuted(member, letter)]; }
+    /// The first member with the tiles of `member` after permutation q.
+    __device__ int find(int member, int q) const {
+        for (int m = 0; m < 6; ++m) {
+            bool same = true;
+            for (int letter = 0; letter < 3; ++letter) same = same && of(m, letter) == of(member, permuted(q, letter));
+            if (same) return m;
+        }
+        return 0;
+    }
+};
+
+/// Accumulator n with the coordinates of a, b, c permuted. Roles 3, 4, 5 (loops 1, 2, 3) are c, b, a.
+__host__ __device__ constexpr int permuted_accumulator(int q, int n) {
+    int to = n / 8 * 8;
+    for (int letter = 0; letter < 3; ++letter) to += n / weight(3 - permuted(q, letter)) % 2 * weight(3 - letter);
+    return to;
+}
+
+template <int Q = 0>
+__device__ __forceinline__ void add_weighted(double (&z)[32], const double* const (&from)[6]) {
+#pragma unroll
+    for (int n = 0; n < 32; ++n) {
+        const double w = from[Q][permuted_accumulator(Q, n) * kFusedThreads];
+        z[n] = Q == 0 ? closed_shell_weight(Q) * w : fma(closed_shell_weight(Q), w, z[n]);
+    }
+    if constexpr (Q < 5) add_weighted<Q + 1>(z, from);
+}
+
+/// Closed shell: the tiles of a, b and c are cubes. A thread block computes W of every member of an orbit into its own
+/// scratch, in accumulator order: a permutation of a, b and c only changes the accumulator and the warp, so all reads
+/// are of neighbours too. Then it weights them.
+__global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm)
+    orbit_kernel(const __grid_constant__ FusedParams p) {
+    extern __shared__ double shared[];
+    double* scratch = p.scratch + static_cast<long long>(blockIdx.x) * 6 * kTileElements;
+    Tile run;
+    for (long long orbit = blockIdx.x; orbit < p.orbits; orbit += gridDim.x) {
+        // Occupied tiles fastest, then the triple of virtual tiles.
+        long long rest = orbit;
+        int tile[6];
+#pragma unroll
+        for (int n = 0; n < 3; ++n) {
+            tile[n] = static_cast<int>(rest % p.tiles[n]);
+            rest /= p.tiles[n];
+        }
+        const OrbitTiles tiles(rest);
+        double sum = 0;
+#pragma unroll 1
+        for (int m = 0; m < 6; ++m) {
+            if (tiles.find(m, 0) != m) continue;  // the same tiles as an earlier member
+#pragma unroll
+            for (int letter = 0; letter < 3; ++letter) tile[5 - letter] = tiles.of(m, letter);
+            run.compute(p, tile, shared);
+            const Place at(p, tile, run.half);
+            add_directs(run.acc, p.direct, p.direct_terms, at);
+#pragma unroll
+            for (int n = 0; n < 32; ++n) scratch[m * kTileElements + n * kFusedThreads + threadIdx.x] = run.acc[n];
+        }
+        __syncthreads();  // scratch is complete
+#pragma unroll 1
+        for (int m = 0; m < 6; ++m) {
+            if (tiles.find(m, 0) != m) continue;
+#pragma unroll
+            for (int letter = 0; letter < 3; ++letter) tile[5 - letter] = tiles.of(m, letter);
+            const Place at(p, tile, run.half);
+            const double* from[6];
+            for (int q = 0; q < 6; ++q) {
+                int warp = 0;
+                for (int letter = 0; letter < 3; ++letter) warp += run.half[3 - permuted(q, letter)] << (2 - letter);
+                from[q] = scratch + tiles.find(m, q) * kTileElements + 32 * warp + threadIdx.x % 32;
+            }
+#pragma unroll
+            for (int n = 0; n < 32; ++n) run.acc[n] = from[0][n * kFusedThreads];
+            add_directs(run.acc, p.direct + p.direct_terms, p.direct_singles, at);
+            // V to shared memory, each thread's own: the weighted sum needs the registers.
+#pragma unroll
+            for (int n = 0; n < 32; ++n) shared[n * kFusedThreads + threadIdx.x] = run.acc[n];
+            add_weighted(run.acc, from);
+            const Denominator d(p, at);
+            if (!at.lane_inside()) continue;
+#pragma unroll
+            for (int n = 0; n < 32; ++n)
+                if (at.inside(n)) sum = fma(run.acc[n] * d.inverse(n), shared[n * kFusedThreads + threadIdx.x], sum);
+        }
+        sum = block_sum(sum, shared);
+        if (threadIdx.x == 0) p.partial[orbit] = sum;
+        __syncthreads();  // scratch and shared memory are free again
+    }
+}
+
+/// One thread block adds the partial sums in a fixed order.
+__global__ void reduce_kernel(const double* partial, long long count, double scale, double* result) {
+    __shared__ double shared[1024];
+    double sum = 0;
+    for (long long n = threadIdx.x; n < count; n += 1024) sum += partial[n];
+    shared[threadIdx.x] = sum;
+    __syncthreads();
+    for (int n = 512; n > 0; n /= 2) {
+        if (threadIdx.x < n) shared[threadIdx.x] += shared[threadIdx.x + n];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) *result = scale * shared[0];
+}
+
+}  // namespace tessera::kernels::cuda::device
