@@ -17,8 +17,6 @@ namespace {
 
 using Roles = std::array<int, 6>;  // the output index of each role
 
-constexpr int role_tile(int role) { return role == 0 ? kRoleTile0 : kRoleTileN; }
-
 bool carries(const FusedTerm& t, int index, bool a) { return ((t.a_indices >> index & 1U) != 0) == a; }
 
 /// How a term meets the roles. layout 0: not as a matrix product.
@@ -27,18 +25,14 @@ struct Fit {
     bool r_is_a = false;
 };
 
-/// Roles of the loops in a layout.
-std::array<int, 4> loop_roles(int layout) { return {layout == 1 ? 2 : 1, 3, 4, 5}; }
-
 Fit fit_of(const FusedTerm& t, const Roles& roles) {
     Fit fit;
     fit.r_is_a = carries(t, roles[0], true);
     for (int layout : {1, 2}) {
-        if (carries(t, roles[static_cast<std::size_t>(layout)], fit.r_is_a)) continue;
+        if (carries(t, roles[lane_role(layout)], fit.r_is_a)) continue;
         unsigned mask = 0;
-        const auto loops = loop_roles(layout);
-        for (std::size_t n = 0; n < 4; ++n)
-            if (carries(t, roles[static_cast<std::size_t>(loops[n])], fit.r_is_a)) mask |= 1U << n;
+        for (int n = 0; n < 4; ++n)
+            if (carries(t, roles[loop_role(layout, n)], fit.r_is_a)) mask |= 1U << n;
         if (std::popcount(mask) != 2) continue;
         fit.layout = layout;
         fit.mask = static_cast<int>(mask);
@@ -86,8 +80,11 @@ struct DeviceFused::Impl {
     double scale = 1;
     int grid = 0, products = 0;
     std::vector<PackItem> items;
+    // For whom each item is: a group, or -1 - (a direct term); its second operand (s, b) or its first.
+    std::vector<std::pair<int, bool>> targets;
+    std::vector<DirectTerm> direct_terms;
     std::int64_t pack_blocks = 0;
-    DeviceBuffer packed, item_table, directs, partial, scratch;
+    DeviceBuffer packed, item_table, direct_table, partial, scratch;
 
     Impl(const BlockExtents& extents, std::span<const FusedTerm> list, std::span<const FusedTerm> singles,
          const FusedOutput* output, const EnergyEpilogue* epilogue) {
@@ -114,138 +111,151 @@ struct DeviceFused::Impl {
             params.accumulate = output->accumulate ? 1 : 0;
         }
         group_terms(list);
-        collect_directs(list, singles);
+        add_directs(list, singles);
+        place_operands();
         if (epilogue != nullptr) reserve(epilogue->scale);
     }
 
     /// Terms with the same layout and mask share a group: their sums follow each other.
     void group_terms(std::span<const FusedTerm> list) {
-        struct Size {
-            std::int64_t sum = 0, r_slices = 1, s_slices = 1;
-        };
-        std::vector<Size> sizes;
         for (int layout : {1, 2})
             for (int mask = 1; mask < 15; ++mask) {
-                Size size;
-                const auto loops = loop_roles(layout);
-                const int number = static_cast<int>(sizes.size());
+                std::int64_t sum = 0;
+                const int number = params.groups1 + params.groups2;
                 const std::size_t before = items.size();
                 for (const FusedTerm& t : list) {
                     const Fit fit = fit_of(t, roles);
                     if (fit.layout != layout || fit.mask != mask) continue;
-                    add_items(t, fit, loops, size.sum, number);
-                    size.sum += t.sum_extent;
-                    ++products;
+                    require(sum + t.sum_extent <= INT32_MAX - 64,
+                            "device triples: summed extents of {} are too long for one group", sum + t.sum_extent);
+                    for (bool s : {false, true}) {
+                        PackItem& item = add_item(t, s != fit.r_is_a, layout, sum);
+                        item.kind = s ? PackKind::s : PackKind::r;
+                        item.rows = s ? kRowsS : kRowsR;
+                        if (s) item.factor = t.factor;
+                        targets.push_back({number, s});
+                    }
+                    sum += t.sum_extent;
                 }
                 if (items.size() == before) continue;
-                require(size.sum <= INT32_MAX - 64, "device triples: summed extents of {} are too long for one group",
-                        size.sum);
+                ++(layout == 1 ? params.groups1 : params.groups2);
+                products += static_cast<int>((items.size() - before) / 2);
+                items[items.size() - 1].zeros_behind = items[items.size() - 2].zeros_behind = 1;
                 PackedGroup& g = params.group[number];
                 g.mask = mask;
-                g.chunks = static_cast<int>((size.sum + kChunk - 1) / kChunk);
-                // Slices of r count x0 first, those of s the other index of the lanes, then the loops.
-                auto step = [&](long long* steps, std::int64_t& slices, int role, int rows) {
-                    steps[role] = slices * g.chunks * rows * kChunk;
-                    slices *= params.tiles[role];
-                };
-                step(g.r_step, size.r_slices, 0, kRowsR);
-                step(g.s_step, size.s_slices, layout, kRowsS);
-                for (int n = 0; n < 4; ++n) {
-                    const int role = loops[static_cast<std::size_t>(n)];
-                    if (mask >> n & 1)
-                        step(g.r_step, size.r_slices, role, kRowsR);
-                    else
-                        step(g.s_step, size.s_slices, role, kRowsS);
+                g.chunks = static_cast<int>((sum + kChunk - 1) / kChunk);
+                for (std::size_t n = before; n < items.size(); ++n) items[n].chunks = g.chunks;
+                for (bool s : {false, true}) {
+                    const PackItem& item = items[items.size() - (s ? 1 : 2)];
+                    set_steps(s ? g.s_step : g.r_step, item, std::int64_t{g.chunks} * kChunk);
                 }
-                ++(layout == 1 ? params.groups1 : params.groups2);
-                sizes.push_back(size);
-                items[items.size() - 1].zeros_behind = items[items.size() - 2].zeros_behind = 1;
             }
-        place_groups(sizes);
+        params.layout = params.groups2 > 0 ? 2 : 1;
     }
 
-    /// Both operands of one term; `chunks` holds the group's number until the groups have their place.
-    void add_items(const FusedTerm& t, const Fit& fit, const std::array<int, 4>& loops, std::int64_t begin, int group) {
-        for (bool s : {false, true}) {
-            const TermOperand& x = (s == fit.r_is_a) ? t.b : t.a;
-            PackItem item{};
-            item.from = x.data;
-            item.is_s = s ? 1 : 0;
-            item.factor = s ? t.factor : 1.0;
-            item.sum_stride = x.sum_stride;
-            item.begin = static_cast<int>(std::min<std::int64_t>(begin, INT32_MAX));
-            item.end = static_cast<int>(std::min<std::int64_t>(begin + t.sum_extent, INT32_MAX));
-            item.chunks = group;
-            int at = 0;
-            auto carry = [&](int role) {
-                item.stride[at] = x.stride[roles[role]];
-                item.extent[at] = params.extent[role];
-                item.tiles[at++] = params.tiles[role];
-            };
-            carry(s ? fit.layout : 0);
-            for (int n = 0; n < 4; ++n)
-                if (((fit.mask >> n & 1) != 0) != s) carry(loops[static_cast<std::size_t>(n)]);
-            items.push_back(item);
+    /// One operand of a term, without its destination.
+    PackItem& add_item(const FusedTerm& t, bool a, int layout, std::int64_t begin) {
+        const TermOperand& x = a ? t.a : t.b;
+        PackItem item{};
+        item.from = x.data;
+        item.factor = 1;
+        item.sum_stride = x.sum_stride;
+        item.layout = layout;
+        item.begin = static_cast<int>(begin);
+        item.end = static_cast<int>(begin + t.sum_extent);
+        for (int n = 0; n < 6; ++n) {
+            item.extent[n] = params.extent[n];
+            item.tiles[n] = 1;
+            if (!carries(t, roles[n], a)) continue;
+            item.carried |= 1 << n;
+            item.stride[n] = x.stride[roles[n]];
+            item.tiles[n] = params.tiles[n];
+        }
+        items.push_back(item);
+        return items.back();
+    }
+    /// Doubles from tile to tile of a packed operand, role 0 fastest, `sum` summed elements long.
+    static void set_steps(long long* step, const PackItem& item, std::int64_t sum) {
+        std::int64_t slices = 1;
+        for (int n = 0; n < 6; ++n) {
+            step[n] = (item.carried >> n & 1) != 0 ? slices * sum * item.rows : 0;
+            slices *= item.tiles[n];
         }
     }
 
-    template <class Sizes>
-    void place_groups(const Sizes& sizes) {
+    void add_directs(std::span<const FusedTerm> list, std::span<const FusedTerm> singles) {
+        for (bool single : {false, true})
+            for (const FusedTerm& t : single ? singles : list) {
+                if (!single && fit_of(t, roles).layout != 0) continue;
+                require(t.sum_extent <= INT32_MAX - 64, "device triples: a summed extent of {} is too long",
+                        t.sum_extent);
+                DirectTerm d{};
+                d.sum = static_cast<int>(t.sum_extent);
+                for (bool a : {true, false}) {
+                    PackItem& item = add_item(t, a, params.layout, 0);
+                    DirectOperandPlace& place = a ? d.a : d.b;
+                    item.kind = PackKind::direct;
+                    if (a) item.factor = t.factor;
+                    const int lane_roles[5] = {0, lane_role(params.layout), 3, 4, 5}, threads[5] = {8, 4, 2, 2, 2};
+                    place.lanes = 1;
+                    for (int n = 0; n < 5; ++n) {
+                        if ((item.carried >> lane_roles[n] & 1) == 0) continue;
+                        place.lane[n] = place.lanes;
+                        place.lanes *= threads[n];
+                    }
+                    int elements = 1;
+                    for (int n = 0; n < 4; ++n) {
+                        if ((item.carried >> loop_role(params.layout, n) & 1) == 0) continue;
+                        elements *= n == 0 ? 4 : 2;
+                        if (a) d.mask |= 1 << n;
+                    }
+                    item.rows = (elements + 1) / 2 * 2 * place.lanes;
+                    set_steps(place.step, item, t.sum_extent);
+                    targets.push_back({-1 - static_cast<int>(direct_terms.size()), !a});
+                }
+                direct_terms.push_back(d);
+                ++(single ? params.direct_singles : params.direct_terms);
+            }
+    }
+
+    /// Gives every packed operand its place, and the device the tables.
+    void place_operands() {
         if (items.empty()) return;
         std::int64_t doubles = 0;
-        std::vector<std::array<std::int64_t, 2>> at;  // r and s of each group
-        for (std::size_t g = 0; g < sizes.size(); ++g) {
-            const std::int64_t chunks = params.group[g].chunks;
-            const std::int64_t r = sizes[g].r_slices * chunks * kRowsR * kChunk;
-            at.push_back({doubles, doubles + r});
-            doubles += r + sizes[g].s_slices * chunks * kRowsS * kChunk;
-        }
-        packed = DeviceBuffer(static_cast<std::size_t>(doubles) * sizeof(double));
-        auto* base = static_cast<double*>(packed.data());
-        for (std::size_t g = 0; g < sizes.size(); ++g) {
-            params.group[g].r = base + at[g][0];
-            params.group[g].s = base + at[g][1];
-        }
-        for (PackItem& item : items) {
-            const auto g = static_cast<std::size_t>(item.chunks);
-            item.to = base + at[g][item.is_s != 0 ? 1 : 0];
-            item.chunks = params.group[g].chunks;
+        std::vector<std::int64_t> at(items.size(), -1);
+        for (std::size_t n = 0; n < items.size(); ++n) {
+            PackItem& item = items[n];
+            std::int64_t slices = 1;
+            for (int tiles_along : item.tiles) slices *= tiles_along;
+            const bool direct = item.kind == PackKind::direct;
+            // The terms of a group share a place: the first has it.
+            for (std::size_t m = 0; m < n && !direct && at[n] < 0; ++m)
+                if (targets[m] == targets[n]) at[n] = at[m];
+            if (at[n] < 0) {
+                at[n] = doubles;
+                doubles += slices * item.rows * (direct ? item.end : item.chunks * std::int64_t{kChunk});
+            }
             const int past = item.zeros_behind != 0 ? item.chunks : (item.end + kChunk - 1) / kChunk;
             item.parts = (past - item.begin / kChunk + kPackChunks - 1) / kPackChunks;
             item.first_block = pack_blocks;
-            pack_blocks += item.parts * (item.is_s != 0 ? sizes[g].s_slices : sizes[g].r_slices);
+            pack_blocks += item.parts * slices;
         }
         require(pack_blocks <= INT32_MAX, "device triples: {} slices of operands are too many", pack_blocks);
+        packed = DeviceBuffer(static_cast<std::size_t>(doubles) * sizeof(double));
+        for (std::size_t n = 0; n < items.size(); ++n) {
+            items[n].to = static_cast<double*>(packed.data()) + at[n];
+            const auto [target, second] = targets[n];
+            if (target >= 0)
+                (second ? params.group[target].s : params.group[target].r) = items[n].to;
+            else
+                (second ? direct_terms[-1 - target].b : direct_terms[-1 - target].a).data = items[n].to;
+        }
         item_table = DeviceBuffer(items.size() * sizeof(PackItem));
         copy_to_device(item_table.data(), items.data(), items.size() * sizeof(PackItem));
-    }
-
-    void collect_directs(std::span<const FusedTerm> list, std::span<const FusedTerm> singles) {
-        std::vector<DirectTerm> prepared;
-        auto add = [&](const FusedTerm& t) {
-            DirectTerm d{};
-            d.a = t.a.data;
-            d.b = t.b.data;
-            for (int n = 0; n < 6; ++n) {
-                const bool a = carries(t, roles[n], true);
-                if (a) d.a_roles |= 1U << n;
-                (a ? d.a_stride : d.b_stride)[n] = (a ? t.a : t.b).stride[roles[n]];
-            }
-            d.a_sum = t.a.sum_stride;
-            d.b_sum = t.b.sum_stride;
-            d.factor = t.factor;
-            d.sum = t.sum_extent;
-            prepared.push_back(d);
-        };
-        for (const FusedTerm& t : list)
-            if (fit_of(t, roles).layout == 0) add(t);
-        params.direct_terms = static_cast<int>(prepared.size());
-        for (const FusedTerm& t : singles) add(t);
-        params.direct_singles = static_cast<int>(singles.size());
-        if (prepared.empty()) return;
-        directs = DeviceBuffer(prepared.size() * sizeof(DirectTerm));
-        copy_to_device(directs.data(), prepared.data(), prepared.size() * sizeof(DirectTerm));
-        params.direct = static_cast<const DirectTerm*>(directs.data());
+        if (direct_terms.empty()) return;
+        direct_table = DeviceBuffer(direct_terms.size() * sizeof(DirectTerm));
+        copy_to_device(direct_table.data(), direct_terms.data(), direct_terms.size() * sizeof(DirectTerm));
+        params.direct = static_cast<const DirectTerm*>(direct_table.data());
     }
 
     void reserve(double factor) {

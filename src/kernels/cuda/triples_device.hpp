@@ -26,39 +26,58 @@ struct PackedGroup {
     int mask;
 };
 
-/// A term that is no such product: read from where it lies, by ordinary multiply-adds.
+/// A term that is no such product: ordinary multiply-adds. Its packed slices have, for each summed element, what the
+/// accumulators of a thread need of an operand, two by two: [pair of elements][thread][2]. A thread's number among
+/// those that differ is the sum of `lane` times (x0, S, half of y1, of y2, of y3).
+struct DirectOperandPlace {
+    const double* data;
+    long long step[6];  // doubles from one tile to the next, by role
+    int lane[5];
+    int lanes;
+};
 struct DirectTerm {
-    const double *a, *b;
-    long long a_stride[6], b_stride[6];  // by role; 0 where not carried
-    long long a_sum, b_sum;
-    double factor;
-    long long sum;
-    unsigned a_roles;  // bit n: role n comes from a
+    DirectOperandPlace a, b;
+    int sum;
+    int mask;  // the loops of a, in the final layout
 };
 
-/// One operand of one term on its way into a group.
+/// One operand of one term on its way into its packed place.
+enum class PackKind : int { r, s, direct };
 struct PackItem {
     const double* from;
     double* to;
-    // The three indices: the lanes' (x0 of r; x1 or x2 of s), then the loops in ascending order.
-    long long stride[3];
+    long long stride[6];  // by role, like extent and tiles (1 where not carried)
     long long sum_stride;
     long long first_block;
     double factor;
-    int extent[3], tiles[3];
-    int is_s;
-    int begin, end;    // in the group's sum
-    int chunks;        // of the group
-    int parts;         // thread blocks along the sum, kPackChunks each
+    int extent[6], tiles[6];
+    PackKind kind;
+    int layout;        // whose S and loops these are
+    int carried;       // roles, a bit each
+    int begin, end;    // in the sum
+    int chunks;        // of the group's sum
+    int rows;          // doubles per summed element in a slice
+    int parts;         // thread blocks along the sum, kPackChunks chunks each
     int zeros_behind;  // the last term of a group fills up its last chunk
 };
 inline constexpr int kPackChunks = 4;
 inline constexpr int kPackThreads = 256;
 
+#ifdef __CUDACC__
+#define TESSERA_BOTH_SIDES __host__ __device__
+#else
+#define TESSERA_BOTH_SIDES
+#endif
+/// Role of a loop (0 .. 3) in a layout, and of S; the tile of a role.
+TESSERA_BOTH_SIDES constexpr int loop_role(int layout, int loop) { return loop == 0 ? 3 - layout : 2 + loop; }
+TESSERA_BOTH_SIDES constexpr int lane_role(int layout) { return layout; }
+TESSERA_BOTH_SIDES constexpr int role_tile(int role) { return role == 0 ? kRoleTile0 : kRoleTileN; }
+
 struct FusedParams {
     int extent[6], tiles[6];
     PackedGroup group[kMaxGroups];
     int groups1, groups2;  // in layout 1, then in layout 2
+    int layout;            // the final one
     const DirectTerm* direct;
     int direct_terms, direct_singles;  // singles lie behind the terms
     double* out;

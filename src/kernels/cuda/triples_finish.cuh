@@ -5,12 +5,12 @@
 
 namespace tessera::kernels::cuda::device {
 
-/// 1 / d to about an ulp: the hardware's estimate (20 bits) and two Newton steps.
+/// 1 / d to about an ulp: the hardware's estimate (20 bits), then a cubic step.
 __device__ __forceinline__ double reciprocal(double d) {
     double x;
     asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(x) : "d"(d));
-    x = fma(x, fma(-d, x, 1.0), x);
-    return fma(x, fma(-d, x, 1.0), x);
+    const double e = fma(-d, x, 1.0);
+    return fma(x, fma(e, e, e), x);
 }
 
 /// Thread 0's result counts.
@@ -26,23 +26,21 @@ __device__ __forceinline__ double block_sum(double value, double* shared) {
     return sum;
 }
 
-/// Orbital energies of a thread's coordinates, signed.
+/// Orbital energies of a thread's coordinates, signed; summed in two parts, so that an element costs one addition.
 struct Denominator {
-    double lanes, loop[4][4];
+    double slow[8], fast[4];
     __device__ __forceinline__ Denominator(const FusedParams& p, const Place& at) {
         auto read = [&](int slot, int c) {
             const int n = at.role[slot];
             return c < at.limit[slot] ? p.sign[n] * p.energies[n][at.origin[slot] + c] : 0.0;
         };
-        lanes = read(0, at.lane_at[0]) + read(1, at.lane_at[1]);
+        const double lanes = read(0, at.lane_at[0]) + read(1, at.lane_at[1]);
 #pragma unroll
-        for (int w = 0; w < 4; ++w)
+        for (int n = 0; n < 8; ++n) slow[n] = lanes + read(2, n / 2) + read(3, at.first[1] + n % 2);
 #pragma unroll
-            for (int v = 0; v < values(w); ++v) loop[w][v] = read(2 + w, at.first[w] + v);
+        for (int n = 0; n < 4; ++n) fast[n] = read(4, at.first[2] + n / 2) + read(5, at.first[3] + n % 2);
     }
-    __device__ __forceinline__ double inverse(int n) const {
-        return reciprocal(lanes + loop[0][n / 8] + loop[1][n / 4 % 2] + loop[2][n / 2 % 2] + loop[3][n % 2]);
-    }
+    __device__ __forceinline__ double inverse(int n) const { return reciprocal(slow[n / 4] + fast[n % 4]); }
 };
 
 __device__ __forceinline__ void store_tile(const FusedParams& p, const Tile& tile, const Place& at) {
@@ -66,11 +64,12 @@ __device__ __forceinline__ void store_tile(const FusedParams& p, const Tile& til
 }
 
 /// Sum of W V / D over what this thread holds; V = W + singles.
-__device__ __forceinline__ double tile_energy(const FusedParams& p, Tile& tile, const Place& at, double* shared) {
+__device__ __forceinline__ double tile_energy(const FusedParams& p, Tile& tile, const int (&number)[6], const Place& at,
+                                              double* shared) {
     // W waits in shared memory, each thread's own, while the singles are added to the accumulators.
 #pragma unroll
     for (int n = 0; n < 32; ++n) shared[n * kFusedThreads + threadIdx.x] = tile.acc[n];
-    add_directs(tile.acc, p.direct + p.direct_terms, p.direct_singles, at);
+    add_directs(tile.acc, p.direct + p.direct_terms, p.direct_singles, number, tile.half);
     const Denominator d(p, at);
     double sum = 0;
     if (!at.lane_inside()) return sum;
@@ -99,9 +98,9 @@ __global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm)
     Tile run;
     run.compute(p, tile, shared);
     const Place at(p, tile, run.half);
-    if constexpr (Direct) add_directs(run.acc, p.direct, p.direct_terms, at);
+    if constexpr (Direct) add_directs(run.acc, p.direct, p.direct_terms, tile, run.half);
     if constexpr (Energy) {
-        const double sum = block_sum(tile_energy(p, run, at, shared), shared);
+        const double sum = block_sum(tile_energy(p, run, tile, at, shared), shared);
         if (threadIdx.x == 0) p.partial[number] = sum;
     } else {
         store_tile(p, run, at);
@@ -178,7 +177,7 @@ __global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm)
             for (int letter = 0; letter < 3; ++letter) tile[5 - letter] = tiles.of(m, letter);
             run.compute(p, tile, shared);
             const Place at(p, tile, run.half);
-            add_directs(run.acc, p.direct, p.direct_terms, at);
+            add_directs(run.acc, p.direct, p.direct_terms, tile, run.half);
 #pragma unroll
             for (int n = 0; n < 32; ++n) scratch[m * kTileElements + n * kFusedThreads + threadIdx.x] = run.acc[n];
         }
@@ -197,7 +196,7 @@ __global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm)
             }
 #pragma unroll
             for (int n = 0; n < 32; ++n) run.acc[n] = from[0][n * kFusedThreads];
-            add_directs(run.acc, p.direct + p.direct_terms, p.direct_singles, at);
+            add_directs(run.acc, p.direct + p.direct_terms, p.direct_singles, tile, run.half);
             // V to shared memory, each thread's own: the weighted sum needs the registers.
 #pragma unroll
             for (int n = 0; n < 32; ++n) shared[n * kFusedThreads + threadIdx.x] = run.acc[n];

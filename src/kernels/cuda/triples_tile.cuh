@@ -32,11 +32,10 @@ __device__ __forceinline__ void wait() {
 
 /// 16 x 8 accumulators, eight summed elements. A lane's two elements of a and b are whichever two of the eight: the
 /// order of a sum is free.
-__device__ __forceinline__ void multiply(double& c0, double& c1, double& c2, double& c3, double2 a, double2 a8,
-                                         double2 b) {
+__device__ __forceinline__ void multiply(double (&c)[4], double2 a, double2 a8, double2 b) {
 #if __CUDA_ARCH__ >= 900
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
-                 : "+d"(c0), "+d"(c1), "+d"(c2), "+d"(c3)
+                 : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
                  : "d"(a.x), "d"(a8.x), "d"(a.y), "d"(a8.y), "d"(b.x), "d"(b.y));
 #else
     const auto small = [](double& d0, double& d1, double x, double y) {
@@ -44,10 +43,10 @@ __device__ __forceinline__ void multiply(double& c0, double& c1, double& c2, dou
                      : "+d"(d0), "+d"(d1)
                      : "d"(x), "d"(y));
     };
-    small(c0, c1, a.x, b.x);
-    small(c2, c3, a8.x, b.x);
-    small(c0, c1, a.y, b.y);
-    small(c2, c3, a8.y, b.y);
+    small(c[0], c[1], a.x, b.x);
+    small(c[2], c[3], a8.x, b.x);
+    small(c[0], c[1], a.y, b.y);
+    small(c[2], c[3], a8.y, b.y);
 #endif
 }
 
@@ -57,75 +56,107 @@ __host__ __device__ constexpr int values(int loop) { return loop == 0 ? 4 : 2; }
 __host__ __device__ constexpr int lowest(int mask) { return mask & 1 ? 0 : mask & 2 ? 1 : mask & 4 ? 2 : 3; }
 __host__ __device__ constexpr int highest(int mask) { return mask & 8 ? 3 : mask & 4 ? 2 : mask & 2 ? 1 : 0; }
 
-/// One packed chunk. Mask: the two loops of r.
+/// The loops of r (Mask): `rest` and `pair`; of s: `other` and `last`. `pair` gives the two rows and `last` the two
+/// columns that an instruction covers beyond the lanes. Accumulators only move when these change, from group to group.
 template <int Mask>
-__device__ __forceinline__ void multiply_chunk(double (&acc)[32], const double* r, const double* s,
-                                               const int (&half)[4]) {
-    constexpr int lo = lowest(Mask), hi = highest(Mask);                 // of r
-    constexpr int other = lowest(15 - Mask), last = highest(15 - Mask);  // of s; `last` gives the pair of columns
-    constexpr int pair = lo == 0 ? hi : lo, rest = lo == 0 ? lo : hi;    // of r; `pair` gives the pair of rows
-    const int lane = threadIdx.x % 32;
-    r += 64 * ((lo == 0 ? 0 : 2 * half[lo]) + 8 * half[hi]) + 2 * lane;
-    s += 64 * ((other == 0 ? 0 : 2 * half[other]) + 4 * half[last]) + 2 * lane;
-    constexpr int pair_step = pair == lo ? 64 : 256, rest_step = rest == lo ? 64 : 256;
-    double2 b[values(other)];
-#pragma unroll
-    for (int n = 0; n < values(other); ++n) b[n] = *reinterpret_cast<const double2*>(s + 64 * n);
-#pragma unroll
-    for (int m = 0; m < values(rest); ++m) {
-        const double2 a = *reinterpret_cast<const double2*>(r + m * rest_step);
-        const double2 a8 = *reinterpret_cast<const double2*>(r + m * rest_step + pair_step);
-#pragma unroll
-        for (int n = 0; n < values(other); ++n) {
-            constexpr int p = weight(pair), q = weight(last);
-            const int c = m * weight(rest) + n * weight(other);
-            multiply(acc[c], acc[c + q], acc[c + p], acc[c + p + q], a, a8, b[n]);
-        }
-    }
-}
-
-template <int Mask>
-__device__ __forceinline__ void multiply_stage(double (&acc)[32], const double* stage, int chunks,
-                                               const int (&half)[4]) {
-#pragma unroll
-    for (int n = 0; n < kStageChunks; ++n)
-        if (n < chunks)
-            multiply_chunk<Mask>(acc, stage + n * kChunkR, stage + kStageChunks * kChunkR + n * kChunkS, half);
-}
-
-/// The next pieces of a tile's groups.
-struct Walk {
-    int group = 0, chunk = 0;
-    __device__ __forceinline__ int chunks(const FusedParams& p) const {
-        return min(kStageChunks, p.group[group].chunks - chunk);
-    }
-    __device__ __forceinline__ void next(const FusedParams& p) {
-        chunk += kStageChunks;
-        if (chunk >= p.group[group].chunks) {
-            chunk = 0;
-            ++group;
-        }
+struct Split {
+    static constexpr int rest = lowest(Mask), pair = highest(Mask);
+    static constexpr int other = lowest(15 - Mask), last = highest(15 - Mask);
+    __host__ __device__ static constexpr int first(int n) {
+        return n / values(other) * weight(rest) + n % values(other) * weight(other);
     }
 };
 
-__device__ __forceinline__ void load_stage(const FusedParams& p, const Walk& at, const int (&tile)[6], double* to) {
-    const PackedGroup& g = p.group[at.group];
-    const double* r = g.r + static_cast<long long>(at.chunk) * kChunkR;
-    const double* s = g.s + static_cast<long long>(at.chunk) * kChunkS;
+/// One packed chunk: c[n] are the accumulators of instruction n. r and s already point at this thread's elements.
+template <int Mask>
+__device__ __forceinline__ void multiply_chunk(double (&c)[8][4], const double* r, const double* s) {
+    using X = Split<Mask>;
+    double2 b[values(X::other)];
 #pragma unroll
-    for (int n = 0; n < 6; ++n) {
-        r += tile[n] * g.r_step[n];
-        s += tile[n] * g.s_step[n];
+    for (int n = 0; n < values(X::other); ++n) b[n] = *reinterpret_cast<const double2*>(s + 64 * n);
+#pragma unroll
+    for (int m = 0; m < values(X::rest); ++m) {
+        const double2 a = *reinterpret_cast<const double2*>(r + 64 * m);
+        const double2 a8 = *reinterpret_cast<const double2*>(r + 64 * m + 256);
+#pragma unroll
+        for (int n = 0; n < values(X::other); ++n) multiply(c[m * values(X::other) + n], a, a8, b[n]);
     }
-    const int chunks = at.chunks(p), lane = 2 * threadIdx.x;
-    constexpr int sweep = 2 * kFusedThreads;
+}
+
+/// Copies the slices of a tile into the ring of stages, group after group, always kStages - 1 stages ahead.
+struct Loader {
+    const double *r = nullptr, *s = nullptr;
+    int group = -1, left = 0, slot = 0;  // chunks left in the group
+
+    __device__ __forceinline__ void step(const FusedParams& p, const int (&tile)[6], double* shared) {
+        if (left <= 0 && group + 1 < p.groups1 + p.groups2) {
+            const PackedGroup& g = p.group[++group];
+            left = g.chunks;
+            r = g.r + 2 * threadIdx.x;
+            s = g.s + 2 * threadIdx.x;
 #pragma unroll
-    for (int n = 0; n < kStageChunks * kChunkR / sweep; ++n)
-        if (n * sweep < chunks * kChunkR) copy16(to + n * sweep + lane, r + n * sweep + lane);
-    to += kStageChunks * kChunkR;
+            for (int n = 0; n < 6; ++n) {
+                r += tile[n] * g.r_step[n];
+                s += tile[n] * g.s_step[n];
+            }
+        }
+        if (left > 0) {
+            constexpr int sweep = 2 * kFusedThreads;
+            double* to = shared + slot * kStageDoubles + 2 * threadIdx.x;
 #pragma unroll
-    for (int n = 0; n < kStageChunks * kChunkS / sweep; ++n)
-        if (n * sweep < chunks * kChunkS) copy16(to + n * sweep + lane, s + n * sweep + lane);
+            for (int c = 0; c < kStageChunks; ++c) {
+                if (c >= left) break;
+#pragma unroll
+                for (int n = 0; n < kChunkR / sweep; ++n)
+                    copy16(to + c * kChunkR + n * sweep, r + c * kChunkR + n * sweep);
+                copy16(to + kStageChunks * kChunkR + c * kChunkS, s + c * kChunkS);
+            }
+            static_assert(kChunkS == sweep);
+            r += kStageChunks * kChunkR;
+            s += kStageChunks * kChunkS;
+            left -= kStageChunks;
+        }
+        commit();  // empty groups keep the count
+        slot = slot + 1 == kStages ? 0 : slot + 1;
+    }
+};
+
+/// All stages of one group.
+template <int Mask>
+__device__ __forceinline__ void add_group(double (&acc)[32], const FusedParams& p, const int (&tile)[6],
+                                          const int (&half)[4], Loader& loader, int& slot, int chunks, double* shared) {
+    using X = Split<Mask>;
+    constexpr int q = weight(X::last), w = weight(X::pair);
+    double c[8][4];
+#pragma unroll
+    for (int n = 0; n < 8; ++n) {
+        c[n][0] = acc[X::first(n)];
+        c[n][1] = acc[X::first(n) + q];
+        c[n][2] = acc[X::first(n) + w];
+        c[n][3] = acc[X::first(n) + w + q];
+    }
+    const int lane = 2 * (threadIdx.x % 32);
+    const int r = 64 * ((X::rest == 0 ? 0 : 2 * half[X::rest]) + 8 * half[X::pair]) + lane;
+    const int s = 64 * ((X::other == 0 ? 0 : 2 * half[X::other]) + 4 * half[X::last]) + lane + kStageChunks * kChunkR;
+#pragma unroll 1
+    for (; chunks > 0; chunks -= kStageChunks) {
+        // The oldest stage has landed, and nobody reads the one about to be overwritten.
+        wait<kStages - 2>();
+        __syncthreads();
+        loader.step(p, tile, shared);
+        const double* stage = shared + slot * kStageDoubles;
+#pragma unroll
+        for (int n = 0; n < kStageChunks; ++n)
+            if (n < chunks) multiply_chunk<Mask>(c, stage + r + n * kChunkR, stage + s + n * kChunkS);
+        slot = slot + 1 == kStages ? 0 : slot + 1;
+    }
+#pragma unroll
+    for (int n = 0; n < 8; ++n) {
+        acc[X::first(n)] = c[n][0];
+        acc[X::first(n) + q] = c[n][1];
+        acc[X::first(n) + w] = c[n][2];
+        acc[X::first(n) + w + q] = c[n][3];
+    }
 }
 
 /// Layout 1 to layout 2: S and loop 0 change places, a 4 x 4 transpose between four lanes and four accumulators.
@@ -152,7 +183,7 @@ struct Place {
 
     __device__ __forceinline__ Place(const FusedParams& p, const int (&tile)[6], const int (&half)[4]) {
         const int lane = threadIdx.x % 32;
-        const bool second = p.groups2 > 0;
+        const bool second = p.layout == 2;
 #pragma unroll
         for (int n = 0; n < 6; ++n) role[n] = n;
         role[1] = second ? 2 : 1;
@@ -161,7 +192,7 @@ struct Place {
         for (int n = 0; n < 6; ++n) {
             const int t = n == 1 || n == 2 ? (role[n] == 1 ? tile[1] : tile[2]) : tile[n];
             const int e = n == 1 || n == 2 ? (role[n] == 1 ? p.extent[1] : p.extent[2]) : p.extent[n];
-            origin[n] = t * (n == 0 ? kRoleTile0 : kRoleTileN);
+            origin[n] = t * role_tile(n);
             limit[n] = e - origin[n];
         }
         lane_at[0] = lane / 4;
@@ -183,29 +214,16 @@ struct Place {
     }
 };
 
-/// An operand of a direct term as a thread reads it. Reads past the end of an output index repeat its last element:
-/// they only reach accumulators that nobody uses.
-template <int Mask>
-struct DirectOperand {
-    const double* base;
-    long long offset[4][4];
-    __device__ __forceinline__ DirectOperand(const double* data, const long long* stride, const Place& at)
-        : base(data) {
+/// This thread's elements of an operand of a direct term.
+__device__ __forceinline__ const double* direct_base(const DirectOperandPlace& x, const int (&tile)[6],
+                                                     const int (&half)[4]) {
+    const int lane = threadIdx.x % 32;
+    const double* at = x.data + 2 * (lane / 4 * x.lane[0] + lane % 4 * x.lane[1] + half[1] * x.lane[2] +
+                                     half[2] * x.lane[3] + half[3] * x.lane[4]);
 #pragma unroll
-        for (int n = 0; n < 6; ++n) base += at.origin[n] * stride[at.role[n]];
-#pragma unroll
-        for (int n = 0; n < 2; ++n) base += min(at.lane_at[n], at.limit[n] - 1) * stride[at.role[n]];
-#pragma unroll
-        for (int w = 0; w < 4; ++w)
-#pragma unroll
-            for (int v = 0; v < values(w); ++v)
-                offset[w][v] = Mask >> w & 1 ? min(at.first[w] + v, at.limit[2 + w] - 1) * stride[at.role[2 + w]] : 0;
-    }
-    /// n: an accumulator.
-    __device__ __forceinline__ double operator()(int n) const {
-        return __ldg(base + offset[0][n / 8] + offset[1][n / 4 % 2] + offset[2][n / 2 % 2] + offset[3][n % 2]);
-    }
-};
+    for (int n = 0; n < 6; ++n) at += tile[n] * x.step[n];
+    return at;
+}
 /// How many elements an operand with the loops of this mask has, and the first accumulator of its m-th.
 __host__ __device__ constexpr int element_count(int mask) {
     int count = 1;
@@ -224,51 +242,52 @@ __host__ __device__ constexpr int first_of(int mask, int m) {
 
 /// Mask: the loops of x, which has no more elements than y.
 template <int Mask>
-__device__ __forceinline__ void add_direct(double (&acc)[32], const double* x_data, const long long* x_stride,
-                                           long long x_sum, const double* y_data, const long long* y_stride,
-                                           long long y_sum, const DirectTerm& t, const Place& at) {
+__device__ __forceinline__ void add_direct(double (&acc)[32], const DirectOperandPlace& x_place,
+                                           const DirectOperandPlace& y_place, int sum, const int (&tile)[6],
+                                           const int (&half)[4]) {
     constexpr int other = 15 - Mask, nx = element_count(Mask), ny = element_count(other);
-    DirectOperand<Mask> x(x_data, x_stride, at);
-    DirectOperand<other> y(y_data, y_stride, at);
-    for (long long k = 0; k < t.sum; ++k) {
-        double held[nx];
+    const double* x = direct_base(x_place, tile, half);
+    const double* y = direct_base(y_place, tile, half);
+    const int x_pair = 2 * x_place.lanes, y_pair = 2 * y_place.lanes;
+#pragma unroll 1
+    for (int k = 0; k < sum; ++k) {
+        double2 held[(nx + 1) / 2];
 #pragma unroll
-        for (int m = 0; m < nx; ++m) held[m] = t.factor * x(first_of(Mask, m));
+        for (int m = 0; m < (nx + 1) / 2; ++m) held[m] = __ldg(reinterpret_cast<const double2*>(x + m * x_pair));
 #pragma unroll
-        for (int l = 0; l < ny; ++l) {
-            const double value = y(first_of(other, l));
+        for (int l = 0; l < ny / 2; ++l) {
+            const double2 pair = __ldg(reinterpret_cast<const double2*>(y + l * y_pair));
 #pragma unroll
             for (int m = 0; m < nx; ++m) {
-                double& c = acc[first_of(Mask, m) + first_of(other, l)];
-                c = fma(held[m], value, c);
+                const double value = m % 2 == 0 ? held[m / 2].x : held[m / 2].y;
+                double &even = acc[first_of(Mask, m) + first_of(other, 2 * l)],
+                       &odd = acc[first_of(Mask, m) + first_of(other, 2 * l + 1)];
+                even = fma(value, pair.x, even);
+                odd = fma(value, pair.y, odd);
             }
         }
-        x.base += x_sum;
-        y.base += y_sum;
+        x += (nx + 1) / 2 * x_pair;
+        y += ny / 2 * y_pair;
     }
 }
 
 template <int Mask = 0>
-__device__ __forceinline__ void choose_direct(int mask, double (&acc)[32], const DirectTerm& t, const Place& at) {
-    if (mask == Mask) {
+__device__ __forceinline__ void choose_direct(double (&acc)[32], const DirectTerm& t, const int (&tile)[6],
+                                              const int (&half)[4]) {
+    if (t.mask == Mask) {
         if constexpr (element_count(Mask) <= element_count(15 - Mask))
-            add_direct<Mask>(acc, t.a, t.a_stride, t.a_sum, t.b, t.b_stride, t.b_sum, t, at);
+            add_direct<Mask>(acc, t.a, t.b, t.sum, tile, half);
         else
-            add_direct<15 - Mask>(acc, t.b, t.b_stride, t.b_sum, t.a, t.a_stride, t.a_sum, t, at);
+            add_direct<15 - Mask>(acc, t.b, t.a, t.sum, tile, half);
     } else if constexpr (Mask < 15) {
-        choose_direct<Mask + 1>(mask, acc, t, at);
+        choose_direct<Mask + 1>(acc, t, tile, half);
     }
 }
 
-__device__ __forceinline__ void add_directs(double (&acc)[32], const DirectTerm* terms, int count, const Place& at) {
+__device__ __forceinline__ void add_directs(double (&acc)[32], const DirectTerm* terms, int count, const int (&tile)[6],
+                                            const int (&half)[4]) {
 #pragma unroll 1
-    for (int n = 0; n < count; ++n) {
-        const unsigned roles = terms[n].a_roles;
-        int mask = 0;
-#pragma unroll
-        for (int w = 0; w < 4; ++w) mask |= static_cast<int>(roles >> at.role[2 + w] & 1U) << w;
-        choose_direct(mask, acc, terms[n], at);
-    }
+    for (int n = 0; n < count; ++n) choose_direct(acc, terms[n], tile, half);
 }
 
 /// The accumulators of one tile: all terms. Ends in the final layout, with shared memory free.
@@ -287,57 +306,34 @@ struct Tile {
     __device__ __forceinline__ void compute(const FusedParams& p, const int (&tile)[6], double* shared) {
 #pragma unroll
         for (double& c : acc) c = 0;
-        const int groups = p.groups1 + p.groups2;
-        Walk load, use;
+        Loader loader;
 #pragma unroll
-        for (int n = 0; n < kStages - 1; ++n) {
-            if (load.group < groups) {
-                load_stage(p, load, tile, shared + n * kStageDoubles);
-                load.next(p);
-            }
-            commit();  // empty groups keep the count
-        }
-        int slot = 0, load_slot = kStages - 1;
-        bool first = true;
+        for (int n = 0; n < kStages - 1; ++n) loader.step(p, tile, shared);
+        int slot = 0;
 #pragma unroll 1
-        while (use.group < groups) {
-            // The oldest stage has landed, and nobody reads the one about to be overwritten.
-            wait<kStages - 2>();
-            __syncthreads();
-            if (load.group < groups) {
-                load_stage(p, load, tile, shared + load_slot * kStageDoubles);
-                load.next(p);
-            }
-            commit();
-            load_slot = load_slot + 1 == kStages ? 0 : load_slot + 1;
-            if (first && use.group >= p.groups1) {
-                change_layout(acc);
-                first = false;
-            }
-            const double* stage = shared + slot * kStageDoubles;
-            const int chunks = use.chunks(p);
-            switch (p.group[use.group].mask) {
+        for (int g = 0; g < p.groups1 + p.groups2; ++g) {
+            if (g == p.groups1) change_layout(acc);
+            const int chunks = p.group[g].chunks;
+            switch (p.group[g].mask) {
                 case 3:
-                    multiply_stage<3>(acc, stage, chunks, half);
+                    add_group<3>(acc, p, tile, half, loader, slot, chunks, shared);
                     break;
                 case 5:
-                    multiply_stage<5>(acc, stage, chunks, half);
+                    add_group<5>(acc, p, tile, half, loader, slot, chunks, shared);
                     break;
                 case 9:
-                    multiply_stage<9>(acc, stage, chunks, half);
+                    add_group<9>(acc, p, tile, half, loader, slot, chunks, shared);
                     break;
                 case 6:
-                    multiply_stage<6>(acc, stage, chunks, half);
+                    add_group<6>(acc, p, tile, half, loader, slot, chunks, shared);
                     break;
                 case 10:
-                    multiply_stage<10>(acc, stage, chunks, half);
+                    add_group<10>(acc, p, tile, half, loader, slot, chunks, shared);
                     break;
                 default:
-                    multiply_stage<12>(acc, stage, chunks, half);
+                    add_group<12>(acc, p, tile, half, loader, slot, chunks, shared);
                     break;
             }
-            slot = slot + 1 == kStages ? 0 : slot + 1;
-            use.next(p);
         }
         wait<0>();
         __syncthreads();
