@@ -128,13 +128,7 @@ struct DeviceFused::Impl {
                     if (fit.layout != layout || fit.mask != mask) continue;
                     require(sum + t.sum_extent <= INT32_MAX - 64,
                             "device triples: summed extents of {} are too long for one group", sum + t.sum_extent);
-                    for (bool s : {false, true}) {
-                        PackItem& item = add_item(t, s != fit.r_is_a, layout, sum);
-                        item.kind = s ? PackKind::s : PackKind::r;
-                        item.rows = s ? kRowsS : kRowsR;
-                        if (s) item.factor = t.factor;
-                        targets.push_back({number, s});
-                    }
+                    for (bool s : {false, true}) add_product(t, fit, s, sum, number);
                     sum += t.sum_extent;
                 }
                 if (items.size() == before) continue;
@@ -145,42 +139,53 @@ struct DeviceFused::Impl {
                 g.mask = mask;
                 g.chunks = static_cast<int>((sum + kChunk - 1) / kChunk);
                 for (std::size_t n = before; n < items.size(); ++n) items[n].chunks = g.chunks;
-                for (bool s : {false, true}) {
-                    const PackItem& item = items[items.size() - (s ? 1 : 2)];
-                    set_steps(s ? g.s_step : g.r_step, item, std::int64_t{g.chunks} * kChunk);
-                }
+                for (bool s : {false, true})
+                    set_steps(s ? g.s_step : g.r_step, product_roles(layout, mask, s), std::int64_t{g.chunks} * kChunk,
+                              s ? kRowsS : kRowsR);
             }
         params.layout = params.groups2 > 0 ? 2 : 1;
     }
 
-    /// One operand of a term, without its destination.
-    PackItem& add_item(const FusedTerm& t, bool a, int layout, std::int64_t begin) {
-        const TermOperand& x = a ? t.a : t.b;
+    /// The roles an operand of a product carries: of the lanes, then of its loops.
+    static std::vector<int> product_roles(int layout, int mask, bool s) {
+        std::vector<int> list{s ? lane_role(layout) : 0};
+        for (int n = 0; n < 4; ++n)
+            if (((mask >> n & 1) != 0) != s) list.push_back(loop_role(layout, n));
+        return list;
+    }
+    /// Doubles from tile to tile of a packed operand, the first role fastest, `sum` summed elements long.
+    void set_steps(long long* step, const std::vector<int>& carried, std::int64_t sum, int rows) const {
+        std::int64_t slices = 1;
+        for (int role : carried) {
+            step[role] = slices * sum * rows;
+            slices *= params.tiles[role];
+        }
+    }
+    /// One operand of a term, without its destination; `carried` in the order the packing wants.
+    PackItem item_of(const FusedTerm& t, const TermOperand& x, const std::vector<int>& carried,
+                     std::int64_t begin) const {
         PackItem item{};
         item.from = x.data;
         item.factor = 1;
         item.sum_stride = x.sum_stride;
-        item.layout = layout;
         item.begin = static_cast<int>(begin);
         item.end = static_cast<int>(begin + t.sum_extent);
-        for (int n = 0; n < 6; ++n) {
-            item.extent[n] = params.extent[n];
-            item.tiles[n] = 1;
-            if (!carries(t, roles[n], a)) continue;
-            item.carried |= 1 << n;
-            item.stride[n] = x.stride[roles[n]];
-            item.tiles[n] = params.tiles[n];
+        std::fill_n(item.tiles, 6, 1);
+        int at = 0;
+        for (int role : carried) {
+            item.extent[at] = params.extent[role];
+            item.stride[at] = x.stride[roles[role]];
+            item.tiles[at++] = params.tiles[role];
         }
-        items.push_back(item);
-        return items.back();
+        return item;
     }
-    /// Doubles from tile to tile of a packed operand, role 0 fastest, `sum` summed elements long.
-    static void set_steps(long long* step, const PackItem& item, std::int64_t sum) {
-        std::int64_t slices = 1;
-        for (int n = 0; n < 6; ++n) {
-            step[n] = (item.carried >> n & 1) != 0 ? slices * sum * item.rows : 0;
-            slices *= item.tiles[n];
-        }
+    void add_product(const FusedTerm& t, const Fit& fit, bool s, std::int64_t begin, int group) {
+        PackItem item = item_of(t, s == fit.r_is_a ? t.b : t.a, product_roles(fit.layout, fit.mask, s), begin);
+        item.kind = s ? PackKind::s : PackKind::r;
+        item.rows = s ? kRowsS : kRowsR;
+        if (s) item.factor = t.factor;
+        items.push_back(item);
+        targets.push_back({group, s});
     }
 
     void add_directs(std::span<const FusedTerm> list, std::span<const FusedTerm> singles) {
@@ -192,9 +197,20 @@ struct DeviceFused::Impl {
                 DirectTerm d{};
                 d.sum = static_cast<int>(t.sum_extent);
                 for (bool a : {true, false}) {
-                    PackItem& item = add_item(t, a, params.layout, 0);
+                    const TermOperand& x = a ? t.a : t.b;
+                    PackItem item = item_of(t, x, {}, 0);
+                    std::vector<int> carried;
+                    for (int n = 0; n < 6; ++n) {
+                        if (!carries(t, roles[n], a)) continue;
+                        carried.push_back(n);
+                        item.carried |= 1 << n;
+                        item.extent[n] = params.extent[n];
+                        item.stride[n] = x.stride[roles[n]];
+                        item.tiles[n] = params.tiles[n];
+                    }
                     DirectOperandPlace& place = a ? d.a : d.b;
                     item.kind = PackKind::direct;
+                    item.layout = params.layout;
                     if (a) item.factor = t.factor;
                     const int lane_roles[5] = {0, lane_role(params.layout), 3, 4, 5}, threads[5] = {8, 4, 2, 2, 2};
                     place.lanes = 1;
@@ -210,7 +226,8 @@ struct DeviceFused::Impl {
                         if (a) d.mask |= 1 << n;
                     }
                     item.rows = (elements + 1) / 2 * 2 * place.lanes;
-                    set_steps(place.step, item, t.sum_extent);
+                    set_steps(place.step, carried, t.sum_extent, item.rows);
+                    items.push_back(item);
                     targets.push_back({-1 - static_cast<int>(direct_terms.size()), !a});
                 }
                 direct_terms.push_back(d);

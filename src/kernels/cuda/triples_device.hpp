@@ -46,14 +46,15 @@ enum class PackKind : int { r, s, direct };
 struct PackItem {
     const double* from;
     double* to;
-    long long stride[6];  // by role, like extent and tiles (1 where not carried)
+    // Products: of the index of the lanes, then of the loops in ascending order. Direct terms: by role.
+    long long stride[6];
     long long sum_stride;
     long long first_block;
     double factor;
-    int extent[6], tiles[6];
+    int extent[6], tiles[6];  // tiles: 1 where not carried
     PackKind kind;
-    int layout;        // whose S and loops these are
-    int carried;       // roles, a bit each
+    int layout;        // direct terms: the final one
+    int carried;       // direct terms: roles, a bit each
     int begin, end;    // in the sum
     int chunks;        // of the group's sum
     int rows;          // doubles per summed element in a slice
@@ -78,6 +79,7 @@ struct FusedParams {
     PackedGroup group[kMaxGroups];
     int groups1, groups2;  // in layout 1, then in layout 2
     int layout;            // the final one
+    unsigned long zero;    // 0, which the compiler must not know
     const DirectTerm* direct;
     int direct_terms, direct_singles;  // singles lie behind the terms
     double* out;

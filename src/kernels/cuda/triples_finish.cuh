@@ -107,10 +107,9 @@ __global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm)
     }
 }
 
-/// Permutations of (a, b, c): itself, the even ones, the odd ones; W[kPermutation[q]] has the weight kWeight[q].
+/// Permutations of (a, b, c): itself, the even ones, the odd ones. Two bits a letter.
 __host__ __device__ constexpr int permuted(int q, int letter) {
-    constexpr int list[6][3] = {{0, 1, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}, {0, 2, 1}, {1, 0, 2}};
-    return list[q][letter];
+    return (q == 0 ? 0x24 : q == 1 ? 0x09 : q == 2 ? 0x12 : q == 3 ? 0x06 : q == 4 ? 0x18 : 0x21) >> 2 * letter & 3;
 }
 __host__ __device__ constexpr double closed_shell_weight(int q) { return q == 0 ? 4.0 : q < 3 ? 1.0 : -2.0; }
 
@@ -122,15 +121,21 @@ struct OrbitTiles {
         while (number > t[1]) number -= ++t[1];
         t[2] = static_cast<int>(number);
     }
-    __device__ __forceinline__ int of(int member, int letter) const { return t[permuted(member, letter)]; }
+    __device__ __forceinline__ int of(int member, int letter) const {
+        const int n = permuted(member, letter);
+        return n == 0 ? t[0] : n == 1 ? t[1] : t[2];
+    }
     /// The first member with the tiles of `member` after permutation q.
     __device__ int find(int member, int q) const {
-        for (int m = 0; m < 6; ++m) {
+        int found = 0;
+#pragma unroll
+        for (int m = 5; m >= 0; --m) {
             bool same = true;
+#pragma unroll
             for (int letter = 0; letter < 3; ++letter) same = same && of(m, letter) == of(member, permuted(q, letter));
-            if (same) return m;
+            if (same) found = m;
         }
-        return 0;
+        return found;
     }
 };
 
@@ -142,13 +147,18 @@ __host__ __device__ constexpr int permuted_accumulator(int q, int n) {
 }
 
 template <int Q = 0>
-__device__ __forceinline__ void add_weighted(double (&z)[32], const double* const (&from)[6]) {
+__device__ __forceinline__ void add_weighted(double (&z)[32], const double* scratch, const int* source,
+                                             const int (&half)[4]) {
+    int warp = 0;
+#pragma unroll
+    for (int letter = 0; letter < 3; ++letter) warp += half[3 - permuted(Q, letter)] << (2 - letter);
+    const double* from = scratch + source[Q] * kTileElements + 32 * warp + threadIdx.x % 32;
 #pragma unroll
     for (int n = 0; n < 32; ++n) {
-        const double w = from[Q][permuted_accumulator(Q, n) * kFusedThreads];
+        const double w = from[permuted_accumulator(Q, n) * kFusedThreads];
         z[n] = Q == 0 ? closed_shell_weight(Q) * w : fma(closed_shell_weight(Q), w, z[n]);
     }
-    if constexpr (Q < 5) add_weighted<Q + 1>(z, from);
+    if constexpr (Q < 5) add_weighted<Q + 1>(z, scratch, source, half);
 }
 
 /// Closed shell: the tiles of a, b and c are cubes. A thread block computes W of every member of an orbit into its own
@@ -157,6 +167,7 @@ __device__ __forceinline__ void add_weighted(double (&z)[32], const double* cons
 __global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm)
     orbit_kernel(const __grid_constant__ FusedParams p) {
     extern __shared__ double shared[];
+    __shared__ int source[6][6];  // by member and permutation: the member that holds W
     double* scratch = p.scratch + static_cast<long long>(blockIdx.x) * 6 * kTileElements;
     Tile run;
     for (long long orbit = blockIdx.x; orbit < p.orbits; orbit += gridDim.x) {
@@ -169,10 +180,12 @@ __global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm)
             rest /= p.tiles[n];
         }
         const OrbitTiles tiles(rest);
+        if (threadIdx.x < 36) source[threadIdx.x / 6][threadIdx.x % 6] = tiles.find(threadIdx.x / 6, threadIdx.x % 6);
+        __syncthreads();
         double sum = 0;
 #pragma unroll 1
         for (int m = 0; m < 6; ++m) {
-            if (tiles.find(m, 0) != m) continue;  // the same tiles as an earlier member
+            if (source[m][0] != m) continue;  // the same tiles as an earlier member
 #pragma unroll
             for (int letter = 0; letter < 3; ++letter) tile[5 - letter] = tiles.of(m, letter);
             run.compute(p, tile, shared);
@@ -184,23 +197,17 @@ __global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm)
         __syncthreads();  // scratch is complete
 #pragma unroll 1
         for (int m = 0; m < 6; ++m) {
-            if (tiles.find(m, 0) != m) continue;
+            if (source[m][0] != m) continue;
 #pragma unroll
             for (int letter = 0; letter < 3; ++letter) tile[5 - letter] = tiles.of(m, letter);
             const Place at(p, tile, run.half);
-            const double* from[6];
-            for (int q = 0; q < 6; ++q) {
-                int warp = 0;
-                for (int letter = 0; letter < 3; ++letter) warp += run.half[3 - permuted(q, letter)] << (2 - letter);
-                from[q] = scratch + tiles.find(m, q) * kTileElements + 32 * warp + threadIdx.x % 32;
-            }
 #pragma unroll
-            for (int n = 0; n < 32; ++n) run.acc[n] = from[0][n * kFusedThreads];
+            for (int n = 0; n < 32; ++n) run.acc[n] = scratch[m * kTileElements + n * kFusedThreads + threadIdx.x];
             add_directs(run.acc, p.direct + p.direct_terms, p.direct_singles, tile, run.half);
             // V to shared memory, each thread's own: the weighted sum needs the registers.
 #pragma unroll
             for (int n = 0; n < 32; ++n) shared[n * kFusedThreads + threadIdx.x] = run.acc[n];
-            add_weighted(run.acc, from);
+            add_weighted(run.acc, scratch, source[m], run.half);
             const Denominator d(p, at);
             if (!at.lane_inside()) continue;
 #pragma unroll

@@ -30,13 +30,13 @@ __device__ __forceinline__ void wait() {
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 
-/// 16 x 8 accumulators, eight summed elements. A lane's two elements of a and b are whichever two of the eight: the
-/// order of a sum is free.
-__device__ __forceinline__ void multiply(double (&c)[4], double2 a, double2 a8, double2 b) {
+/// 16 x 8 accumulators, eight summed elements: a and next are one summed element of two rows each, b is both summed
+/// elements of a column.
+__device__ __forceinline__ void multiply(double (&c)[4], double2 a, double2 next, double2 b) {
 #if __CUDA_ARCH__ >= 900
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
                  : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
-                 : "d"(a.x), "d"(a8.x), "d"(a.y), "d"(a8.y), "d"(b.x), "d"(b.y));
+                 : "d"(a.x), "d"(a.y), "d"(next.x), "d"(next.y), "d"(b.x), "d"(b.y));
 #else
     const auto small = [](double& d0, double& d1, double x, double y) {
         asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1},{%2},{%3},{%0,%1};"
@@ -44,9 +44,9 @@ __device__ __forceinline__ void multiply(double (&c)[4], double2 a, double2 a8, 
                      : "d"(x), "d"(y));
     };
     small(c[0], c[1], a.x, b.x);
-    small(c[2], c[3], a8.x, b.x);
-    small(c[0], c[1], a.y, b.y);
-    small(c[2], c[3], a8.y, b.y);
+    small(c[2], c[3], a.y, b.x);
+    small(c[0], c[1], next.x, b.y);
+    small(c[2], c[3], next.y, b.y);
 #endif
 }
 
@@ -76,10 +76,10 @@ __device__ __forceinline__ void multiply_chunk(double (&c)[8][4], const double* 
     for (int n = 0; n < values(X::other); ++n) b[n] = *reinterpret_cast<const double2*>(s + 64 * n);
 #pragma unroll
     for (int m = 0; m < values(X::rest); ++m) {
-        const double2 a = *reinterpret_cast<const double2*>(r + 64 * m);
-        const double2 a8 = *reinterpret_cast<const double2*>(r + 64 * m + 256);
+        const double2 a = *reinterpret_cast<const double2*>(r + 128 * m);
+        const double2 next = *reinterpret_cast<const double2*>(r + 128 * m + 64);
 #pragma unroll
-        for (int n = 0; n < values(X::other); ++n) multiply(c[m * values(X::other) + n], a, a8, b[n]);
+        for (int n = 0; n < values(X::other); ++n) multiply(c[m * values(X::other) + n], a, next, b[n]);
     }
 }
 
@@ -121,22 +121,30 @@ struct Loader {
     }
 };
 
+__device__ __forceinline__ double opaque(double x, unsigned long zero) {
+    double y;
+    asm volatile("{\n\t.reg .b64 t;\n\txor.b64 t, %1, %2;\n\tmov.b64 %0, t;\n\t}" : "=d"(y) : "d"(x), "l"(zero));
+    return y;
+}
+
 /// All stages of one group.
 template <int Mask>
 __device__ __forceinline__ void add_group(double (&acc)[32], const FusedParams& p, const int (&tile)[6],
                                           const int (&half)[4], Loader& loader, int& slot, int chunks, double* shared) {
     using X = Split<Mask>;
     constexpr int q = weight(X::last), w = weight(X::pair);
+    // Through an operation the compiler cannot see to be a copy: it would keep one order of the registers for all masks
+    // and move them around every instruction.
     double c[8][4];
 #pragma unroll
     for (int n = 0; n < 8; ++n) {
-        c[n][0] = acc[X::first(n)];
-        c[n][1] = acc[X::first(n) + q];
-        c[n][2] = acc[X::first(n) + w];
-        c[n][3] = acc[X::first(n) + w + q];
+        c[n][0] = opaque(acc[X::first(n)], p.zero);
+        c[n][1] = opaque(acc[X::first(n) + q], p.zero);
+        c[n][2] = opaque(acc[X::first(n) + w], p.zero);
+        c[n][3] = opaque(acc[X::first(n) + w + q], p.zero);
     }
     const int lane = 2 * (threadIdx.x % 32);
-    const int r = 64 * ((X::rest == 0 ? 0 : 2 * half[X::rest]) + 8 * half[X::pair]) + lane;
+    const int r = 128 * ((X::rest == 0 ? 0 : 2 * half[X::rest]) + 4 * half[X::pair]) + lane;
     const int s = 64 * ((X::other == 0 ? 0 : 2 * half[X::other]) + 4 * half[X::last]) + lane + kStageChunks * kChunkR;
 #pragma unroll 1
     for (; chunks > 0; chunks -= kStageChunks) {
@@ -152,10 +160,10 @@ __device__ __forceinline__ void add_group(double (&acc)[32], const FusedParams& 
     }
 #pragma unroll
     for (int n = 0; n < 8; ++n) {
-        acc[X::first(n)] = c[n][0];
-        acc[X::first(n) + q] = c[n][1];
-        acc[X::first(n) + w] = c[n][2];
-        acc[X::first(n) + w + q] = c[n][3];
+        acc[X::first(n)] = opaque(c[n][0], p.zero);
+        acc[X::first(n) + q] = opaque(c[n][1], p.zero);
+        acc[X::first(n) + w] = opaque(c[n][2], p.zero);
+        acc[X::first(n) + w + q] = opaque(c[n][3], p.zero);
     }
 }
 
@@ -214,15 +222,19 @@ struct Place {
     }
 };
 
-/// This thread's elements of an operand of a direct term.
-__device__ __forceinline__ const double* direct_base(const DirectOperandPlace& x, const int (&tile)[6],
-                                                     const int (&half)[4]) {
+/// A direct term's operand in this tile, in shared memory: one place for all threads.
+struct DirectBase {
+    const double* data;
+    int lane[5];
+    int lanes;
+};
+constexpr int kDirectBatch = 16;  // terms
+
+/// This thread's elements.
+__device__ __forceinline__ const double* direct_base(const DirectBase& x, const int (&half)[4]) {
     const int lane = threadIdx.x % 32;
-    const double* at = x.data + 2 * (lane / 4 * x.lane[0] + lane % 4 * x.lane[1] + half[1] * x.lane[2] +
-                                     half[2] * x.lane[3] + half[3] * x.lane[4]);
-#pragma unroll
-    for (int n = 0; n < 6; ++n) at += tile[n] * x.step[n];
-    return at;
+    return x.data + 2 * (lane / 4 * x.lane[0] + lane % 4 * x.lane[1] + half[1] * x.lane[2] + half[2] * x.lane[3] +
+                         half[3] * x.lane[4]);
 }
 /// How many elements an operand with the loops of this mask has, and the first accumulator of its m-th.
 __host__ __device__ constexpr int element_count(int mask) {
@@ -242,12 +254,11 @@ __host__ __device__ constexpr int first_of(int mask, int m) {
 
 /// Mask: the loops of x, which has no more elements than y.
 template <int Mask>
-__device__ __forceinline__ void add_direct(double (&acc)[32], const DirectOperandPlace& x_place,
-                                           const DirectOperandPlace& y_place, int sum, const int (&tile)[6],
-                                           const int (&half)[4]) {
+__device__ __forceinline__ void add_direct(double (&acc)[32], const DirectBase& x_place, const DirectBase& y_place,
+                                           int sum, const int (&half)[4]) {
     constexpr int other = 15 - Mask, nx = element_count(Mask), ny = element_count(other);
-    const double* x = direct_base(x_place, tile, half);
-    const double* y = direct_base(y_place, tile, half);
+    const double* x = direct_base(x_place, half);
+    const double* y = direct_base(y_place, half);
     const int x_pair = 2 * x_place.lanes, y_pair = 2 * y_place.lanes;
 #pragma unroll 1
     for (int k = 0; k < sum; ++k) {
@@ -272,22 +283,42 @@ __device__ __forceinline__ void add_direct(double (&acc)[32], const DirectOperan
 }
 
 template <int Mask = 0>
-__device__ __forceinline__ void choose_direct(double (&acc)[32], const DirectTerm& t, const int (&tile)[6],
+__device__ __forceinline__ void choose_direct(double (&acc)[32], int mask, int sum, const DirectBase* operands,
                                               const int (&half)[4]) {
-    if (t.mask == Mask) {
+    if (mask == Mask) {
         if constexpr (element_count(Mask) <= element_count(15 - Mask))
-            add_direct<Mask>(acc, t.a, t.b, t.sum, tile, half);
+            add_direct<Mask>(acc, operands[0], operands[1], sum, half);
         else
-            add_direct<15 - Mask>(acc, t.b, t.a, t.sum, tile, half);
+            add_direct<15 - Mask>(acc, operands[1], operands[0], sum, half);
     } else if constexpr (Mask < 15) {
-        choose_direct<Mask + 1>(acc, t, tile, half);
+        choose_direct<Mask + 1>(acc, mask, sum, operands, half);
     }
 }
 
+/// All threads come here together.
 __device__ __forceinline__ void add_directs(double (&acc)[32], const DirectTerm* terms, int count, const int (&tile)[6],
                                             const int (&half)[4]) {
+    __shared__ DirectBase bases[kDirectBatch][2];
 #pragma unroll 1
-    for (int n = 0; n < count; ++n) choose_direct(acc, terms[n], tile, half);
+    for (int first = 0; first < count; first += kDirectBatch) {
+        const int batch = min(kDirectBatch, count - first);
+        __syncthreads();  // the last batch is done with
+        if (threadIdx.x < 2 * batch) {
+            const DirectTerm& t = terms[first + threadIdx.x / 2];
+            const DirectOperandPlace& x = threadIdx.x % 2 == 0 ? t.a : t.b;
+            DirectBase& base = bases[threadIdx.x / 2][threadIdx.x % 2];
+            const double* data = x.data;
+#pragma unroll
+            for (int n = 0; n < 6; ++n) data += tile[n] * x.step[n];
+            base.data = data;
+#pragma unroll
+            for (int n = 0; n < 5; ++n) base.lane[n] = x.lane[n];
+            base.lanes = x.lanes;
+        }
+        __syncthreads();
+#pragma unroll 1
+        for (int n = 0; n < batch; ++n) choose_direct(acc, terms[first + n].mask, terms[first + n].sum, bases[n], half);
+    }
 }
 
 /// The accumulators of one tile: all terms. Ends in the final layout, with shared memory free.
