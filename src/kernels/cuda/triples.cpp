@@ -189,6 +189,7 @@ struct DeviceFused::Impl {
     }
 
     void add_directs(std::span<const FusedTerm> list, std::span<const FusedTerm> singles) {
+        std::int64_t shared = 0;
         for (bool single : {false, true})
             for (const FusedTerm& t : single ? singles : list) {
                 if (!single && fit_of(t, roles).layout != 0) continue;
@@ -227,12 +228,21 @@ struct DeviceFused::Impl {
                     }
                     item.rows = (elements + 1) / 2 * 2 * place.lanes;
                     set_steps(place.step, carried, t.sum_extent, item.rows);
+                    const std::int64_t size = t.sum_extent * item.rows;
+                    place.shared_at = -1;
+                    if (single && shared + size <= kSinglesDoubles) {
+                        place.shared_at = static_cast<int>(shared);
+                        place.size = static_cast<int>(size);
+                        shared += size;
+                    }
                     items.push_back(item);
                     targets.push_back({-1 - static_cast<int>(direct_terms.size()), !a});
                 }
                 direct_terms.push_back(d);
                 ++(single ? params.direct_singles : params.direct_terms);
             }
+        params.singles_early = finish == FusedFinish::energy && params.direct_terms == 0 && params.direct_singles > 0 &&
+                               params.direct_singles <= kDirectBatch;
     }
 
     /// Gives every packed operand its place, and the device the tables.

@@ -10,7 +10,8 @@ void launch_fused(const FusedParams& params, FusedFinish finish, int blocks, Str
                         : finish == FusedFinish::orbit ? device::orbit_kernel
                         : direct                       ? device::fused_kernel<false, true>
                                                        : device::fused_kernel<false, false>;
-    constexpr int bytes = device::kSharedDoubles * static_cast<int>(sizeof(double));
+    const int bytes =
+        (device::kSharedDoubles + (params.singles_early != 0 ? kSinglesDoubles : 0)) * static_cast<int>(sizeof(double));
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), "shared memory");
     kernel<<<static_cast<unsigned>(blocks), kFusedThreads, bytes, static_cast<cudaStream_t>(stream)>>>(params);
     check(cudaGetLastError(), "fused triples");

@@ -34,7 +34,10 @@ struct DirectOperandPlace {
     long long step[6];  // doubles from one tile to the next, by role
     int lane[5];
     int lanes;
+    int shared_at, size;  // singles: their slices' place in shared memory, in doubles; below 0: none
 };
+inline constexpr int kSinglesDoubles = 4096;  // of shared memory, for the slices of singles
+inline constexpr int kDirectBatch = 16;       // direct terms prepared at a time
 struct DirectTerm {
     DirectOperandPlace a, b;
     int sum;
@@ -82,6 +85,7 @@ struct FusedParams {
     unsigned long zero;    // 0, which the compiler must not know
     const DirectTerm* direct;
     int direct_terms, direct_singles;  // singles lie behind the terms
+    int singles_early;                 // they are fetched before the terms: at most a batch, and no direct terms
     double* out;
     long long out_stride[6];
     int accumulate;

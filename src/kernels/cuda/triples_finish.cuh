@@ -65,11 +65,11 @@ __device__ __forceinline__ void store_tile(const FusedParams& p, const Tile& til
 
 /// Sum of W V / D over what this thread holds; V = W + singles.
 __device__ __forceinline__ double tile_energy(const FusedParams& p, Tile& tile, const int (&number)[6], const Place& at,
-                                              double* shared) {
+                                              double* shared, DirectBases& bases) {
     // W waits in shared memory, each thread's own, while the singles are added to the accumulators.
 #pragma unroll
     for (int n = 0; n < 32; ++n) shared[n * kFusedThreads + threadIdx.x] = tile.acc[n];
-    add_directs(tile.acc, p.direct + p.direct_terms, p.direct_singles, number, tile.half);
+    add_directs(tile.acc, bases, p.direct + p.direct_terms, p.direct_singles, number, tile.half, p.singles_early != 0);
     const Denominator d(p, at);
     double sum = 0;
     if (!at.lane_inside()) return sum;
@@ -95,12 +95,15 @@ __global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm)
     const long long number = p.first_tile + blockIdx.x;
     int tile[6];
     tile_of(p, number, tile);
+    __shared__ DirectBases bases;
+    if (Energy && p.singles_early != 0)
+        prepare_directs(bases, p.direct, p.direct_singles, tile, shared + kSharedDoubles);
     Tile run;
     run.compute(p, tile, shared);
     const Place at(p, tile, run.half);
-    if constexpr (Direct) add_directs(run.acc, p.direct, p.direct_terms, tile, run.half);
+    if constexpr (Direct) add_directs(run.acc, bases, p.direct, p.direct_terms, tile, run.half);
     if constexpr (Energy) {
-        const double sum = block_sum(tile_energy(p, run, tile, at, shared), shared);
+        const double sum = block_sum(tile_energy(p, run, tile, at, shared, bases), shared);
         if (threadIdx.x == 0) p.partial[number] = sum;
     } else {
         store_tile(p, run, at);
@@ -167,6 +170,7 @@ __device__ __forceinline__ void add_weighted(double (&z)[32], const double* scra
 __global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm)
     orbit_kernel(const __grid_constant__ FusedParams p) {
     extern __shared__ double shared[];
+    __shared__ DirectBases bases;
     __shared__ int source[6][6];  // by member and permutation: the member that holds W
     double* scratch = p.scratch + static_cast<long long>(blockIdx.x) * 6 * kTileElements;
     Tile run;
@@ -190,7 +194,7 @@ __global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm)
             for (int letter = 0; letter < 3; ++letter) tile[5 - letter] = tiles.of(m, letter);
             run.compute(p, tile, shared);
             const Place at(p, tile, run.half);
-            add_directs(run.acc, p.direct, p.direct_terms, tile, run.half);
+            add_directs(run.acc, bases, p.direct, p.direct_terms, tile, run.half);
 #pragma unroll
             for (int n = 0; n < 32; ++n) scratch[m * kTileElements + n * kFusedThreads + threadIdx.x] = run.acc[n];
         }
@@ -203,7 +207,7 @@ __global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm)
             const Place at(p, tile, run.half);
 #pragma unroll
             for (int n = 0; n < 32; ++n) run.acc[n] = scratch[m * kTileElements + n * kFusedThreads + threadIdx.x];
-            add_directs(run.acc, p.direct + p.direct_terms, p.direct_singles, tile, run.half);
+            add_directs(run.acc, bases, p.direct + p.direct_terms, p.direct_singles, tile, run.half);
             // V to shared memory, each thread's own: the weighted sum needs the registers.
 #pragma unroll
             for (int n = 0; n < 32; ++n) shared[n * kFusedThreads + threadIdx.x] = run.acc[n];

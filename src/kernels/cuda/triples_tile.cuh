@@ -10,10 +10,7 @@
 
 namespace tessera::kernels::cuda::device {
 
-#ifndef TESSERA_TRIPLES_STAGES
-#define TESSERA_TRIPLES_STAGES 4
-#endif
-constexpr int kStages = TESSERA_TRIPLES_STAGES;
+constexpr int kStages = 3;
 constexpr int kStageChunks = 2;
 constexpr int kChunkR = kRowsR * kChunk, kChunkS = kRowsS * kChunk;  // doubles
 constexpr int kStageDoubles = kStageChunks * (kChunkR + kChunkS);
@@ -228,7 +225,6 @@ struct DirectBase {
     int lane[5];
     int lanes;
 };
-constexpr int kDirectBatch = 16;  // terms
 
 /// This thread's elements.
 __device__ __forceinline__ const double* direct_base(const DirectBase& x, const int (&half)[4]) {
@@ -264,10 +260,10 @@ __device__ __forceinline__ void add_direct(double (&acc)[32], const DirectBase& 
     for (int k = 0; k < sum; ++k) {
         double2 held[(nx + 1) / 2];
 #pragma unroll
-        for (int m = 0; m < (nx + 1) / 2; ++m) held[m] = __ldg(reinterpret_cast<const double2*>(x + m * x_pair));
+        for (int m = 0; m < (nx + 1) / 2; ++m) held[m] = *reinterpret_cast<const double2*>(x + m * x_pair);
 #pragma unroll
         for (int l = 0; l < ny / 2; ++l) {
-            const double2 pair = __ldg(reinterpret_cast<const double2*>(y + l * y_pair));
+            const double2 pair = *reinterpret_cast<const double2*>(y + l * y_pair);
 #pragma unroll
             for (int m = 0; m < nx; ++m) {
                 const double value = m % 2 == 0 ? held[m / 2].x : held[m / 2].y;
@@ -295,27 +291,50 @@ __device__ __forceinline__ void choose_direct(double (&acc)[32], int mask, int s
     }
 }
 
+using DirectBases = DirectBase[kDirectBatch][2];
+
+/// Where the operands of a batch of direct terms lie for this tile. With `room` their slices are copied there, by and
+/// by.
+__device__ __forceinline__ void prepare_directs(DirectBases& bases, const DirectTerm* terms, int batch,
+                                                const int (&tile)[6], double* room) {
+    if (threadIdx.x < 2 * batch) {
+        const DirectTerm& t = terms[threadIdx.x / 2];
+        const DirectOperandPlace& x = threadIdx.x % 2 == 0 ? t.a : t.b;
+        DirectBase& base = bases[threadIdx.x / 2][threadIdx.x % 2];
+        const double* data = x.data;
+#pragma unroll
+        for (int n = 0; n < 6; ++n) data += tile[n] * x.step[n];
+        base.data = data;
+#pragma unroll
+        for (int n = 0; n < 5; ++n) base.lane[n] = x.lane[n];
+        base.lanes = x.lanes;
+    }
+    __syncthreads();
+    if (room == nullptr) return;
+    for (int n = 0; n < 2 * batch; ++n) {
+        const DirectOperandPlace& x = n % 2 == 0 ? terms[n / 2].a : terms[n / 2].b;
+        if (x.shared_at < 0) continue;
+        const double* from = bases[n / 2][n % 2].data;
+        for (int at = 2 * threadIdx.x; at < x.size; at += 2 * kFusedThreads) copy16(room + x.shared_at + at, from + at);
+    }
+    __syncthreads();
+    if (threadIdx.x < 2 * batch) {
+        const DirectTerm& t = terms[threadIdx.x / 2];
+        const int at = threadIdx.x % 2 == 0 ? t.a.shared_at : t.b.shared_at;
+        if (at >= 0) bases[threadIdx.x / 2][threadIdx.x % 2].data = room + at;
+    }
+}
+
 /// All threads come here together.
-__device__ __forceinline__ void add_directs(double (&acc)[32], const DirectTerm* terms, int count, const int (&tile)[6],
-                                            const int (&half)[4]) {
-    __shared__ DirectBase bases[kDirectBatch][2];
+__device__ __forceinline__ void add_directs(double (&acc)[32], DirectBases& bases, const DirectTerm* terms, int count,
+                                            const int (&tile)[6], const int (&half)[4], bool prepared = false) {
 #pragma unroll 1
     for (int first = 0; first < count; first += kDirectBatch) {
         const int batch = min(kDirectBatch, count - first);
-        __syncthreads();  // the last batch is done with
-        if (threadIdx.x < 2 * batch) {
-            const DirectTerm& t = terms[first + threadIdx.x / 2];
-            const DirectOperandPlace& x = threadIdx.x % 2 == 0 ? t.a : t.b;
-            DirectBase& base = bases[threadIdx.x / 2][threadIdx.x % 2];
-            const double* data = x.data;
-#pragma unroll
-            for (int n = 0; n < 6; ++n) data += tile[n] * x.step[n];
-            base.data = data;
-#pragma unroll
-            for (int n = 0; n < 5; ++n) base.lane[n] = x.lane[n];
-            base.lanes = x.lanes;
+        if (!prepared) {
+            __syncthreads();  // the last batch is done with
+            prepare_directs(bases, terms + first, batch, tile, nullptr);
         }
-        __syncthreads();
 #pragma unroll 1
         for (int n = 0; n < batch; ++n) choose_direct(acc, terms[first + n].mask, terms[first + n].sum, bases[n], half);
     }
