@@ -6,10 +6,11 @@ namespace tessera::kernels::cuda {
 
 void launch_fused(const FusedParams& params, FusedFinish finish, int blocks, StreamHandle stream) {
     const bool direct = params.direct_terms > 0;
-    const auto kernel = finish == FusedFinish::energy  ? device::fused_kernel<true, true>
-                        : finish == FusedFinish::orbit ? device::orbit_kernel
-                        : direct                       ? device::fused_kernel<false, true>
-                                                       : device::fused_kernel<false, false>;
+    const auto kernel = finish == FusedFinish::energy && direct ? device::fused_kernel<true, true>
+                        : finish == FusedFinish::energy         ? device::fused_kernel<true, false>
+                        : finish == FusedFinish::orbit          ? device::orbit_kernel
+                        : direct                                ? device::fused_kernel<false, true>
+                                                                : device::fused_kernel<false, false>;
     const int bytes =
         (device::kSharedDoubles + (params.singles_early != 0 ? kSinglesDoubles : 0)) * static_cast<int>(sizeof(double));
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), "shared memory");

@@ -26,19 +26,25 @@ __device__ __forceinline__ double block_sum(double value, double* shared) {
     return sum;
 }
 
-/// Orbital energies of a thread's coordinates, signed; summed in two parts, so that an element costs one addition.
+/// Orbital energies of a tile by role, signed; 0 past the end.
+using TileEnergies = double[6][kRoleTile0];
+__device__ __forceinline__ void fetch_energies(TileEnergies& list, const FusedParams& p, const int (&tile)[6]) {
+#pragma unroll
+    for (int n = 0; n < 6; ++n) {
+        const int c = threadIdx.x - n * kRoleTile0, at = tile[n] * role_tile(n) + c;
+        if (c >= 0 && c < role_tile(n)) list[n][c] = at < p.extent[n] ? p.sign[n] * p.energies[n][at] : 0.0;
+    }
+}
+
+/// Those of a thread's coordinates, summed in two parts, so that an element costs one addition.
 struct Denominator {
     double slow[8], fast[4];
-    __device__ __forceinline__ Denominator(const FusedParams& p, const Place& at) {
-        auto read = [&](int slot, int c) {
-            const int n = at.role[slot];
-            return c < at.limit[slot] ? p.sign[n] * p.energies[n][at.origin[slot] + c] : 0.0;
-        };
-        const double lanes = read(0, at.lane_at[0]) + read(1, at.lane_at[1]);
+    __device__ __forceinline__ Denominator(const TileEnergies& list, const Place& at) {
+        const double lanes = list[0][at.lane_at[0]] + list[at.role[1]][at.lane_at[1]];
 #pragma unroll
-        for (int n = 0; n < 8; ++n) slow[n] = lanes + read(2, n / 2) + read(3, at.first[1] + n % 2);
+        for (int n = 0; n < 8; ++n) slow[n] = lanes + list[at.role[2]][n / 2] + list[3][at.first[1] + n % 2];
 #pragma unroll
-        for (int n = 0; n < 4; ++n) fast[n] = read(4, at.first[2] + n / 2) + read(5, at.first[3] + n % 2);
+        for (int n = 0; n < 4; ++n) fast[n] = list[4][at.first[2] + n / 2] + list[5][at.first[3] + n % 2];
     }
     __device__ __forceinline__ double inverse(int n) const { return reciprocal(slow[n / 4] + fast[n % 4]); }
 };
@@ -65,12 +71,12 @@ __device__ __forceinline__ void store_tile(const FusedParams& p, const Tile& til
 
 /// Sum of W V / D over what this thread holds; V = W + singles.
 __device__ __forceinline__ double tile_energy(const FusedParams& p, Tile& tile, const int (&number)[6], const Place& at,
-                                              double* shared, DirectBases& bases) {
+                                              double* shared, DirectBases& bases, const TileEnergies& energies) {
     // W waits in shared memory, each thread's own, while the singles are added to the accumulators.
 #pragma unroll
     for (int n = 0; n < 32; ++n) shared[n * kFusedThreads + threadIdx.x] = tile.acc[n];
     add_directs(tile.acc, bases, p.direct + p.direct_terms, p.direct_singles, number, tile.half, p.singles_early != 0);
-    const Denominator d(p, at);
+    const Denominator d(energies, at);
     double sum = 0;
     if (!at.lane_inside()) return sum;
 #pragma unroll
@@ -96,6 +102,8 @@ __global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm)
     int tile[6];
     tile_of(p, number, tile);
     __shared__ DirectBases bases;
+    __shared__ TileEnergies energies;
+    if constexpr (Energy) fetch_energies(energies, p, tile);
     if (Energy && p.singles_early != 0)
         prepare_directs(bases, p.direct, p.direct_singles, tile, shared + kSharedDoubles);
     Tile run;
@@ -103,7 +111,7 @@ __global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm)
     const Place at(p, tile, run.half);
     if constexpr (Direct) add_directs(run.acc, bases, p.direct, p.direct_terms, tile, run.half);
     if constexpr (Energy) {
-        const double sum = block_sum(tile_energy(p, run, tile, at, shared, bases), shared);
+        const double sum = block_sum(tile_energy(p, run, tile, at, shared, bases, energies), shared);
         if (threadIdx.x == 0) p.partial[number] = sum;
     } else {
         store_tile(p, run, at);
@@ -171,6 +179,7 @@ __global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm)
     orbit_kernel(const __grid_constant__ FusedParams p) {
     extern __shared__ double shared[];
     __shared__ DirectBases bases;
+    __shared__ TileEnergies energies;
     __shared__ int source[6][6];  // by member and permutation: the member that holds W
     double* scratch = p.scratch + static_cast<long long>(blockIdx.x) * 6 * kTileElements;
     Tile run;
@@ -212,7 +221,10 @@ __global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm)
 #pragma unroll
             for (int n = 0; n < 32; ++n) shared[n * kFusedThreads + threadIdx.x] = run.acc[n];
             add_weighted(run.acc, scratch, source[m], run.half);
-            const Denominator d(p, at);
+            __syncthreads();  // the last member is done with its energies
+            fetch_energies(energies, p, tile);
+            __syncthreads();
+            const Denominator d(energies, at);
             if (!at.lane_inside()) continue;
 #pragma unroll
             for (int n = 0; n < 32; ++n)

@@ -224,6 +224,8 @@ struct DirectBase {
     const double* data;
     int lane[5];
     int lanes;
+    int mask, sum;  // of the term
+    int shared_at, size;
 };
 
 /// This thread's elements.
@@ -308,20 +310,22 @@ __device__ __forceinline__ void prepare_directs(DirectBases& bases, const Direct
 #pragma unroll
         for (int n = 0; n < 5; ++n) base.lane[n] = x.lane[n];
         base.lanes = x.lanes;
+        base.mask = t.mask;
+        base.sum = t.sum;
+        base.shared_at = room == nullptr ? -1 : x.shared_at;
+        base.size = x.size;
     }
     __syncthreads();
     if (room == nullptr) return;
-    for (int n = 0; n < 2 * batch; ++n) {
-        const DirectOperandPlace& x = n % 2 == 0 ? terms[n / 2].a : terms[n / 2].b;
+    // A warp to an operand, and so on.
+    for (int n = threadIdx.x / 32; n < 2 * batch; n += kFusedThreads / 32) {
+        DirectBase& x = bases[n / 2][n % 2];
         if (x.shared_at < 0) continue;
-        const double* from = bases[n / 2][n % 2].data;
-        for (int at = 2 * threadIdx.x; at < x.size; at += 2 * kFusedThreads) copy16(room + x.shared_at + at, from + at);
-    }
-    __syncthreads();
-    if (threadIdx.x < 2 * batch) {
-        const DirectTerm& t = terms[threadIdx.x / 2];
-        const int at = threadIdx.x % 2 == 0 ? t.a.shared_at : t.b.shared_at;
-        if (at >= 0) bases[threadIdx.x / 2][threadIdx.x % 2].data = room + at;
+        const double* from = x.data;
+        double* to = room + x.shared_at;
+        for (int at = 2 * (threadIdx.x % 32); at < x.size; at += 64) copy16(to + at, from + at);
+        __syncwarp();
+        if (threadIdx.x % 32 == 0) x.data = to;
     }
 }
 
@@ -336,7 +340,7 @@ __device__ __forceinline__ void add_directs(double (&acc)[32], DirectBases& base
             prepare_directs(bases, terms + first, batch, tile, nullptr);
         }
 #pragma unroll 1
-        for (int n = 0; n < batch; ++n) choose_direct(acc, terms[first + n].mask, terms[first + n].sum, bases[n], half);
+        for (int n = 0; n < batch; ++n) choose_direct(acc, bases[n][0].mask, bases[n][0].sum, bases[n], half);
     }
 }
 
