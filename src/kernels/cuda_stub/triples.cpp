@@ -9,13 +9,10 @@ namespace {
 }  // namespace
 
 struct DeviceFused::Impl {};
-int fused_variant_count() { return 0; }
-DeviceFused::DeviceFused(const BlockExtents&, std::span<const FusedTerm>, const FusedOutput&,
-                         const DeviceFusedTuning&) {
+DeviceFused::DeviceFused(const BlockExtents&, std::span<const FusedTerm>, const FusedOutput&) {
     unavailable();
 }
-DeviceFused::DeviceFused(const BlockExtents&, std::span<const FusedTerm>, const EnergyEpilogue&,
-                         const DeviceFusedTuning&) {
+DeviceFused::DeviceFused(const BlockExtents&, std::span<const FusedTerm>, const EnergyEpilogue&) {
     unavailable();
 }
 DeviceFused::~DeviceFused() = default;
