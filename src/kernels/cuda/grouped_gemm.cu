@@ -28,7 +28,7 @@ constexpr Instance instance() {
 // In the order of kGroupedShapes.
 const Instance kInstances[] = {
     instance<GroupedShape<2, 4, 4, 4, 32, 3, 1>>(),
-    instance<GroupedShape<2, 2, 2, 4, 16, 3, 3>>(),
+    instance<GroupedShape<2, 2, 2, 4, 32, 2, 3>>(),
     instance<GroupedShape<1, 1, 2, 4, 16, 2, 11>>(),
     instance<GroupedShape<1, 1, 1, 2, 16, 2, 16>>(),
 };

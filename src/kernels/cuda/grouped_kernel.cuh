@@ -42,6 +42,15 @@ __device__ __forceinline__ void copy_async(double* to, const double* from, int b
     else
         asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(address), "l"(from), "r"(bytes) : "memory");
 }
+/// Sixteen bytes, or nothing: much shorter code than a run-time number of bytes.
+__device__ __forceinline__ void copy_async_if(double* to, const double* from, bool wanted) {
+    const auto address = static_cast<unsigned>(__cvta_generic_to_shared(to));
+    asm volatile(
+        "{ .reg .pred p; setp.ne.s32 p, %2, 0;\n"
+        "@p cp.async.cg.shared.global [%0], [%1], 16; }" ::"r"(address),
+        "l"(from), "r"(static_cast<int>(wanted))
+        : "memory");
+}
 __device__ __forceinline__ void copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int Groups>
 __device__ __forceinline__ void copy_wait() {
@@ -66,7 +75,7 @@ __device__ __forceinline__ void multiply(double (&c)[4], double a, double a8, do
 /// The same over 16 x 8 x 16: a[2 q] and b[q] belong to the q-th four. One warp alone keeps the matrix unit busy with
 /// it.
 __device__ __forceinline__ void multiply(double (&c)[4], const double (&a)[8], const double (&b)[4]) {
-#if __CUDA_ARCH__ >= 900 && !defined(TESSERA_K4)
+#if __CUDA_ARCH__ >= 900
     asm volatile(
         "mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0,%1,%2,%3},{%4,%5,%6,%7,%8,%9,%10,%11},"
         "{%12,%13,%14,%15},{%0,%1,%2,%3};"
@@ -122,6 +131,7 @@ struct Loader {
     static constexpr int kDeepChunks = S::depth / 2, kDeepRows = S::threads / kDeepChunks;
     static constexpr int kWideChunks = S::side / 2, kWideRows = S::threads / kWideChunks;
     static_assert(S::threads % kDeepChunks == 0 && S::threads % kWideChunks == 0);
+    static constexpr int kSlowUnroll = S::large ? 1 : 8;  // ends of sums and odd leading dimensions: keep code short
 
     __device__ __forceinline__ void begin_item() {
         if (item >= item_count) item = -1;
@@ -174,28 +184,46 @@ struct Loader {
     template <bool Wide>
     static __device__ __forceinline__ void copy_deep(double* to, const double* from, int ld, int left, int k) {
         const int thread = thread_index(), row = thread / kDeepChunks, at = 2 * (thread % kDeepChunks);
-        const int bytes = min(max(8 * (k - at), 0), 16);
         to += row * S::deep_pitch + at;
+        const long long next = static_cast<long long>(kDeepRows) * ld;
+        if (Wide && k == S::depth) {  // rows past the tile may hold anything: they end in no element of C
 #pragma unroll
+            for (int pass = 0; pass < S::side / kDeepRows; ++pass) {
+                copy_async_if(to + pass * kDeepRows * S::deep_pitch, from, row + pass * kDeepRows < left);
+                from += next;
+            }
+            return;
+        }
+        const int bytes = min(max(8 * (k - at), 0), 16);
+#pragma unroll kSlowUnroll
         for (int pass = 0; pass < S::side / kDeepRows; ++pass) {
             if (pass * kDeepRows >= left) break;
             const int here = row + pass * kDeepRows < left ? bytes : 0;
             copy_chunk<Wide>(to + pass * kDeepRows * S::deep_pitch, from, here);
-            from += static_cast<long long>(kDeepRows) * ld;
+            from += next;
         }
     }
     /// A panel whose stored rows run along the tile; rows past the end of the sum are zeros.
     template <bool Wide>
     static __device__ __forceinline__ void copy_wide(double* to, const double* from, int ld, int left, int k) {
         const int thread = thread_index(), row = thread / kWideChunks, at = 2 * (thread % kWideChunks);
-        const int bytes = min(max(8 * (left - at), 0), 16);
         to += row * S::wide_pitch + at;
+        const long long next = static_cast<long long>(kWideRows) * ld;
+        if (Wide && k == S::depth) {
 #pragma unroll
+            for (int pass = 0; pass < S::depth / kWideRows; ++pass) {
+                copy_async_if(to + pass * kWideRows * S::wide_pitch, from, at < left);
+                from += next;
+            }
+            return;
+        }
+        const int bytes = min(max(8 * (left - at), 0), 16);
+#pragma unroll kSlowUnroll
         for (int pass = 0; pass < S::depth / kWideRows; ++pass) {
             if (pass * kWideRows >= (k + 3) / 4 * 4) break;
             const int here = row + pass * kWideRows < k ? bytes : 0;
             copy_chunk<Wide>(to + pass * kWideRows * S::wide_pitch, from, here);
-            from += static_cast<long long>(kWideRows) * ld;
+            from += next;
         }
     }
     template <bool Wide>
@@ -342,6 +370,11 @@ struct Accumulator {
         panel_a += (16 * (warp / S::warps_n) + lane / 4) * P::row_a + lane % 4 * P::k_a;
         panel_b += (8 * (warp % S::warps_n) + lane / 4) * P::column_b + lane % 4 * P::k_b;
         by_rows<P, S::fragments_m>(panel_a, panel_b, depth, m, n);
+        if constexpr (S::large) {  // what sixteens leave, on all fragments: those outside are never stored
+#pragma unroll 1
+            for (int k = depth / 4 * 4; k < depth; ++k)
+                four<P, S::fragments_m, S::fragments_n>(panel_a + 4 * k * P::k_a, panel_b + 4 * k * P::k_b);
+        }
     }
 
   private:
@@ -358,9 +391,12 @@ struct Accumulator {
     template <class P, int M, int N>
     __device__ __forceinline__ void by_columns(const double* a, const double* b, int depth, int n) {
         if (n == N) {
-            if (depth == S::depth / 4) {
+            if constexpr (S::large) {
+#pragma unroll 1
+                for (int k = 0; k + 4 <= depth; k += 4) sixteen<P, M, N>(a + 4 * k * P::k_a, b + 4 * k * P::k_b);
+            } else if (depth == S::depth / 4) {
 #pragma unroll
-                for (int k = 0; k < S::depth / 4; k += 4) sixteen<P, M, N>(a + 4 * k * P::k_a, b + 4 * k * P::k_b);
+                for (int k = 0; k < S::depth / 4; ++k) four<P, M, N>(a + 4 * k * P::k_a, b + 4 * k * P::k_b);
             } else {
 #pragma unroll 1
                 for (int k = 0; k < depth; ++k) four<P, M, N>(a + 4 * k * P::k_a, b + 4 * k * P::k_b);
@@ -371,11 +407,6 @@ struct Accumulator {
     }
     template <class P, int M, int N>
     __device__ __forceinline__ void sixteen(const double* panel_a, const double* panel_b) {
-        if constexpr (!S::large) {  // several blocks share the matrix units: registers are dearer than instructions
-#pragma unroll
-            for (int k = 0; k < 4; ++k) four<P, M, N>(panel_a + 4 * k * P::k_a, panel_b + 4 * k * P::k_b);
-            return;
-        }
         double b[N][4];
 #pragma unroll
         for (int j = 0; j < N; ++j)
