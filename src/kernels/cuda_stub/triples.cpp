@@ -9,12 +9,8 @@ namespace {
 }  // namespace
 
 struct DeviceFused::Impl {};
-DeviceFused::DeviceFused(const BlockExtents&, std::span<const FusedTerm>, const FusedOutput&) {
-    unavailable();
-}
-DeviceFused::DeviceFused(const BlockExtents&, std::span<const FusedTerm>, const EnergyEpilogue&) {
-    unavailable();
-}
+DeviceFused::DeviceFused(const BlockExtents&, std::span<const FusedTerm>, const FusedOutput&) { unavailable(); }
+DeviceFused::DeviceFused(const BlockExtents&, std::span<const FusedTerm>, const EnergyEpilogue&) { unavailable(); }
 DeviceFused::~DeviceFused() = default;
 DeviceFused::DeviceFused(DeviceFused&&) noexcept = default;
 DeviceFused& DeviceFused::operator=(DeviceFused&&) noexcept = default;
