@@ -90,8 +90,9 @@ ContractionSummary work(const Options& o, const ContractOptions& given, const Te
     s.metadata_bytes = a.metadata_bytes() + (b ? b->metadata_bytes() : 0) + result.tensor.metadata_bytes();
     s.checksum = checksum(result.tensor);
     const ContractionSpec spec(o.spec);
-    if (b && o.contraction.beta == 0 && o.contraction.filter == 0 && !spec.needs_reduction(0) &&
-        !spec.needs_reduction(1)) {
+    // The slow sum needs whole operands: on one rank only; on many the bits are the same.
+    if (mpi_world().size() == 1 && b && o.contraction.beta == 0 && o.contraction.filter == 0 &&
+        !spec.needs_reduction(0) && !spec.needs_reduction(1)) {
         VerifyOptions v;
         v.tiles = o.contraction.check;
         v.alpha = options.alpha;
