@@ -14,7 +14,11 @@
 #include "base/check.hpp"
 #include "base/clock.hpp"
 #include "base/parallel.hpp"
+#include "commit.hpp"
+#include "kernels/gemm.hpp"
+#include "kernels/transpose.hpp"
 #include "kernels/triples.hpp"
+#include "probe/rates.hpp"
 
 extern "C" void openblas_set_num_threads(int);
 
@@ -43,88 +47,97 @@ double gemm_gflops(int threads) {
     return 2.0 * n * n * n / seconds * 1e-9;
 }
 
-/// Transpose, multiply, transpose: each term through dense matrices, its product permuted and added into t3.
+/// The library's own way without fusion: each term one matrix product of its dense operands as they lie (our tile
+/// products), which is then permuted and added into t3 (our transpose).
 class TransposeGemm {
   public:
-    TransposeGemm(const Problem& p, int threads) : p_(p), threads_(threads) {
+    TransposeGemm(const Problem& p, const Size& size, int threads) : threads_(threads), workspaces_(threads) {
+        constexpr std::string_view letters = "kjicba";
         std::int64_t volume = 1;
         for (std::int64_t e : p.extents) volume *= e;
         product_.reset(new double[static_cast<std::size_t>(volume)]);
         std::fill_n(product_.get(), volume, 0.0);  // pages are touched before timing
+        for (std::size_t t = 0; t < p.terms.size(); ++t) {
+            const TermPattern& pattern = t < 9 ? kOccupiedPatterns[t] : kVirtualPatterns[t - 9];
+            Step step;
+            step.factor = pattern.factor;
+            step.a = p.terms[t].a.data;
+            step.b = p.terms[t].b.data;
+            step.k = size.sum;
+            std::string order;  // of the product, slowest first: rows from t2, columns from v2
+            for (std::string_view operand : {std::string_view(pattern.t2), std::string_view(pattern.v2)})
+                for (std::size_t x = operand.size(); x-- > 0;)
+                    if (letters.find(operand[x]) != std::string_view::npos) {
+                        order += operand[x];
+                        (operand == pattern.t2 ? step.m : step.n) *= p.extents[letters.find(operand[x])];
+                    }
+            step.sum_first_b = letters.find(pattern.v2[0]) == std::string_view::npos;
+            std::vector<std::int64_t> extents;
+            std::vector<int> permutation;
+            for (char c : order) extents.push_back(p.extents[letters.find(c)]);
+            for (std::size_t x = letters.size(); x-- > 0;)
+                permutation.push_back(static_cast<int>(order.find(letters[x])));
+            step.plan = plan_transpose(extents, permutation, sizeof(double));
+            steps_.push_back(std::move(step));
+        }
     }
     void run(double* t3) {
-        openblas_set_num_threads(threads_);
-        for (std::size_t n = 0; n < p_.terms.size(); ++n) one(p_.terms[n], t3, n == 0);
+        bool first = true;
+        for (const Step& step : steps_) {
+            multiply(step);
+            TransposeArguments<double> arguments;
+            arguments.alpha = step.factor;
+            arguments.beta = first ? 0 : 1;
+            arguments.threads = threads_;
+            transpose(step.plan, product_.get(), t3, arguments);
+            first = false;
+        }
     }
 
   private:
-    static std::vector<int> indices(unsigned mask) {
-        std::vector<int> list;
-        for (int n = 0; n < kBlockRank; ++n)
-            if (mask >> n & 1U) list.push_back(n);
-        return list;
+    struct Step {
+        double factor = 1;
+        const double *a = nullptr, *b = nullptr;
+        std::int64_t m = 1, n = 1, k = 1;
+        bool sum_first_b = false;
+        TransposePlan plan;
+    };
+    static MatrixLayout matrix(std::int64_t rows, std::int64_t row_stride, std::int64_t cols, std::int64_t col_stride) {
+        MatrixLayout layout;
+        layout.rows.push_back({rows, row_stride});
+        layout.cols.push_back({cols, col_stride});
+        return layout;
     }
-    /// [positions][sum], sum fastest.
-    std::int64_t gather(const TermOperand& x, unsigned mask, std::int64_t sum, std::vector<double>& out) const {
-        std::vector<std::int64_t> at{0};
-        for (int n : indices(mask)) {
-            std::vector<std::int64_t> longer;
-            for (std::int64_t v = 0; v < p_.extents[n]; ++v)
-                for (std::int64_t o : at) longer.push_back(o + v * x.stride[n]);
-            at = std::move(longer);
-        }
-        out.resize(at.size() * static_cast<std::size_t>(sum));
-        const auto count = static_cast<std::int64_t>(at.size());
-        parallel_for(count, threads_, 256, [&](std::int64_t m) {
-            for (std::int64_t s = 0; s < sum; ++s) out[m * sum + s] = x.data[at[m] + s * x.sum_stride];
-        });
-        return count;
-    }
-    void one(const FusedTerm& t, double* t3, bool first) {
-        const unsigned a = t.a_indices, b = ~t.a_indices & 0x3fU;
-        const std::int64_t m = gather(t.a, a, t.sum_extent, a_), n = gather(t.b, b, t.sum_extent, b_);
-        const int k = static_cast<int>(t.sum_extent);
-        cblas_dgemm(CblasColMajor, CblasTrans, CblasNoTrans, static_cast<int>(m), static_cast<int>(n), k, t.factor,
-                    a_.data(), k, b_.data(), k, 0, product_.get(), static_cast<int>(m));
-        std::array<std::int64_t, kBlockRank> stride{};
-        std::int64_t step = 1;
-        for (unsigned mask : {a, b})
-            for (int x : indices(mask)) {
-                stride[x] = step;
-                step *= p_.extents[x];
+    void multiply(const Step& s) {
+        const std::int64_t pieces = std::min<std::int64_t>(s.m, 4L * threads_);
+        parallel_region(threads_, [&](int thread, int team) {
+            for (std::int64_t piece = thread; piece < pieces; piece += team) {
+                const std::int64_t begin = s.m * piece / pieces, rows = s.m * (piece + 1) / pieces - begin;
+                const MatrixLayout a = matrix(rows, s.k, s.k, 1), c = matrix(rows, s.n, s.n, 1);
+                const MatrixLayout b = s.sum_first_b ? matrix(s.k, 1, s.n, s.k) : matrix(s.k, s.n, s.n, 1);
+                const ChainLink<double> link{s.a + begin * s.k, s.b, &a, &b};
+                const Chain<double> chain{product_.get() + begin * s.n, &c, {&link, 1}, true};
+                multiply_chains<double>({&chain, 1}, {}, workspaces_[static_cast<std::size_t>(thread)]);
             }
-        const auto& e = p_.extents;
-        const auto out = packed_strides(e);
-        parallel_for(e[5] * e[4] * e[3], threads_, 4, [&](std::int64_t slow) {
-            const std::int64_t c = slow % e[3], bb = slow / e[3] % e[4], aa = slow / e[3] / e[4];
-            const double* from = product_.get() + c * stride[3] + bb * stride[4] + aa * stride[5];
-            double* to = t3 + c * out[3] + bb * out[4] + aa * out[5];
-            for (std::int64_t i = 0; i < e[2]; ++i)
-                for (std::int64_t j = 0; j < e[1]; ++j) {
-                    const double* f = from + i * stride[2] + j * stride[1];
-                    double* o = to + i * out[2] + j * out[1];
-                    if (first)
-                        for (std::int64_t q = 0; q < e[0]; ++q) o[q] = f[q * stride[0]];
-                    else
-                        for (std::int64_t q = 0; q < e[0]; ++q) o[q] += f[q * stride[0]];
-                }
         });
     }
-    const Problem& p_;
     int threads_;
-    std::vector<double> a_, b_;
+    std::vector<GemmWorkspace> workspaces_;
+    std::vector<Step> steps_;
     std::unique_ptr<double[]> product_;
 };
 
 }  // namespace
 
 void bench_triples(const TriplesOptions& options, nlohmann::json& report) {
+    report["commit"] = build_commit();
     if (options.device >= 0) return bench_triples_device(options, report);
     const int threads = resolve_threads(options.threads);
     FusedWorkspace workspace;
     FusedOptions fused_options;
     fused_options.workspace = &workspace;
     fused_options.threads = threads;
+    report["machine"] = cpu_name();
     report["threads"] = threads;
     report["isa"] = std::string(name(fused_options.isa));
     double gemm = gemm_gflops(threads);
@@ -168,7 +181,7 @@ void bench_triples(const TriplesOptions& options, nlohmann::json& report) {
                 fused_contract(p.extents, terms.subspan(n, 1), add, fused_options);
         });
         if (wanted(options.variants, "ttgt")) {
-            TransposeGemm ttgt(p, threads);
+            TransposeGemm ttgt(p, size, threads);
             stored("ttgt", [&] { ttgt.run(t3.get()); });
         }
         // The energies are checked against the weights on the stored tensor, so those runs need it.

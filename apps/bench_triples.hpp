@@ -13,7 +13,6 @@ struct TriplesOptions {
     std::vector<std::string> sizes;     // A B C D E long; empty: all
     std::vector<std::string> variants;  // fused partially_fused unfused ttgt energy energy_closed_shell; empty: all
     int repeats = 3;
-    bool all_kernels = false;  // device: time each instantiation, not only the default
     bool quiet = false;
 };
 

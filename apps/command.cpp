@@ -27,7 +27,9 @@ void add_contraction(CLI::App& command, ContractionOptions& o) {
                     "drop result tiles whose norm is below this, skip products that cannot matter")
         ->capture_default_str();
     command.add_option("--devices", o.devices, "GPUs to use: none, 0, 0,0 or all")->capture_default_str();
-    command.add_option("--memory", o.memory, "hard budget, as in 16GiB: of each device, without devices of a rank's tiles (default: what is there)");
+    command.add_option(
+        "--memory", o.memory,
+        "hard budget, as in 16GiB: of each device, without devices of a rank's tiles (default: what is there)");
     command.add_option("--algorithm", o.algorithm, "auto, stationary_b, outer_product, split_k or replicate_b")
         ->capture_default_str();
     command.add_option("--blocks", o.blocks, "device blocks: auto, worst_fit or patches")->capture_default_str();
@@ -58,8 +60,8 @@ std::vector<int> parse_devices(const std::string& text) {
     }
     for (int d : out)
         if (d >= there)
-            throw BackendUnavailable(fmt::format("--devices {}: device {} of {} here; use --devices none for the cores",
-                                                 text, d, there));
+            throw BackendUnavailable(
+                fmt::format("--devices {}: device {} of {} here; use --devices none for the cores", text, d, there));
     return out;
 }
 
@@ -82,7 +84,8 @@ ContractOptions library_options(const ContractionOptions& o, const CommonOptions
         require(std::sscanf(o.grid.c_str(), "%dx%d%n", &p, &q, &end) == 2 && end == static_cast<int>(o.grid.size()) &&
                     p >= 1 && q >= 1,
                 "--grid {}: two numbers as in 2x3", o.grid);
-        require(static_cast<std::int64_t>(p) * q == ranks, "--grid {} for {} rank{}", o.grid, ranks, ranks == 1 ? "" : "s");
+        require(static_cast<std::int64_t>(p) * q == ranks, "--grid {} for {} rank{}", o.grid, ranks,
+                ranks == 1 ? "" : "s");
         out.grid_rows = p;
         out.grid_cols = q;
     }

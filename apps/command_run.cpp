@@ -98,8 +98,8 @@ void run(const Options& o) {
     // plan wants them.
     Distribution lay_a, lay_b, lay_c;
     if (options.memory > 0 || options.device_memory > 0 || ranks.size() > 1) {
-        const auto plan = build_plan(request_of(problem, spec, options, old_shape, o.contraction.beta),
-                                     machine_for(ranks, options));
+        const auto plan =
+            build_plan(request_of(problem, spec, options, old_shape, o.contraction.beta), machine_for(ranks, options));
         lay_a = plan.distribution_a;
         lay_b = plan.distribution_b;
         lay_c = plan.distribution_c;
@@ -183,8 +183,7 @@ void run(const Options& o) {
     s.density_a = problem.a.density();
     s.density_b = problem.b.density();
     s.density_c = consume ? shape.density() : result.tensor.shape().density();
-    s.metadata_bytes = x.a.metadata_bytes() +
-                       (x.stored_b ? x.stored_b->metadata_bytes() : problem.b.metadata_bytes()) +
+    s.metadata_bytes = x.a.metadata_bytes() + (x.stored_b ? x.stored_b->metadata_bytes() : problem.b.metadata_bytes()) +
                        (consume ? shape.metadata_bytes() : result.tensor.metadata_bytes());
     if (consume) {
         if (ranks.size() > 1) ranks.sum(std::span<std::int64_t>(hashes));

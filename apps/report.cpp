@@ -62,7 +62,8 @@ std::string to_text(const ContractionSummary& s) {
     out += fmt::format("time        {} ({} planning), {} threads", format_seconds(s.seconds),
                        format_seconds(r.plan_seconds), r.threads);
     if (r.ranks > 1) out += fmt::format(" on each of {} ranks", r.ranks);
-    if (!r.devices.empty()) out += fmt::format(", {} device{} a rank", r.devices.size(), r.devices.size() == 1 ? "" : "s");
+    if (!r.devices.empty())
+        out += fmt::format(", {} device{} a rank", r.devices.size(), r.devices.size() == 1 ? "" : "s");
     out += "\n";
     if (r.flops > 0) {
         out += fmt::format("rate        {:.1f} GFLOP/s", gflops(s));

@@ -17,7 +17,6 @@ int main(int argc, char** argv) {
     app.add_option("--device", options.device);
     app.add_option("--repeats", options.repeats);
     app.add_option("--output", output, "also write the JSON here");
-    app.add_flag("--all-kernels", options.all_kernels);
     CLI11_PARSE(app, argc, argv);
     try {
         nlohmann::json report;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The fused triples on a CUDA device: tests, the table with every kernel shape, and compute-sanitizer on small sizes.
+# The fused triples on a CUDA device: tests, the table, and compute-sanitizer on small sizes.
 # usage: triples_device.sh PROGRAM-DIRECTORY OUTPUT-DIRECTORY [run prefix, e.g. tessera-bundle/run]
 # Programs are PROGRAM-DIRECTORY/{cuda_triples_test,triples_bench}; with a prefix: `prefix NAME`.
 set -u
@@ -24,7 +24,7 @@ echo "tests: status $?"
 tail -6 "$out/triples_test.log"
 grep -A6 Failure "$out/triples_test.log" | head -60
 
-( go triples_bench --device 0 --all-kernels --output "$out/triples.json" ) > /dev/null 2> "$out/triples_bench.log"
+( go triples_bench --device 0 --output "$out/triples.json" ) > /dev/null 2> "$out/triples_bench.log"
 echo "bench: status $?"
 cat "$out/triples_bench.log"
 

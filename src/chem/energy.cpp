@@ -189,11 +189,11 @@ void Calculation::correlate() {
     double start = now_seconds();
     const bool cc = options_.method != Method::mp2, stored = options_.abcd == Abcd::stored;
     const Orbitals orbitals = make_orbitals(scf_, result_.frozen, ao_tiling_.functions, options_.tile);
-    const MoIntegrals mo = transform(std::move(ao_), orbitals,
-                                     !cc      ? Transform::mp2
-                                     : stored ? Transform::ccsd_four_virtuals
-                                              : Transform::ccsd,
-                                     work_);
+    MoIntegrals mo = transform(std::move(ao_), orbitals,
+                               !cc      ? Transform::mp2
+                               : stored ? Transform::ccsd_four_virtuals
+                                        : Transform::ccsd,
+                               work_);
     result_.transform_seconds = now_seconds() - start;
     say(fmt::format("transformed to {} occupied ({} frozen) and {} virtual orbitals in {:.2f} s", result_.occupied,
                     result_.frozen, result_.virtuals, result_.transform_seconds));
@@ -238,8 +238,17 @@ void Calculation::correlate() {
     result_.ccsd_seconds = now_seconds() - start;
     if (options_.method != Method::ccsd_t) return;
 
+    abcd.reset();
+    mo.vvvv = {};
     start = now_seconds();
-    const auto triples = triples_energy(mo, orbitals, cc_result.amplitudes, options_.threads, {});
+    say("(T)");
+    int told = 0;  // quarters of the work
+    const auto tell = [&](double done, double total) {
+        if (static_cast<int>(4 * done / total) == told) return;
+        told = static_cast<int>(4 * done / total);
+        say(fmt::format("{:5} % {:43.2f} s", 25 * told, now_seconds() - start));
+    };
+    const auto triples = triples_energy(mo, orbitals, cc_result.amplitudes, options_.threads, tell);
     result_.triples = triples.energy;
     result_.triples_flops = triples.flops;
     result_.triples_seconds = now_seconds() - start;

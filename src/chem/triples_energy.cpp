@@ -1,7 +1,5 @@
 #include "chem/triples_energy.hpp"
 
-#include <algorithm>
-
 #include "kernels/triples.hpp"
 
 namespace tessera::chem {
@@ -24,27 +22,30 @@ TriplesResult triples_energy(const MoIntegrals& integrals, const Orbitals& orbit
     x.occupied_energies = orbitals.occupied_energies.data();
     x.virtual_energies = orbitals.virtual_energies.data();
 
-    // Blocks k <= j <= i of occupied orbitals; the other orders of three ranges give the same energy.
-    const std::int64_t size = 1;
-    const std::int64_t blocks = (x.occupied + size - 1) / size;
-    const auto range = [&](std::int64_t b) { return std::min(size, x.occupied - b * size); };
     kernels::FusedWorkspace workspace;
     kernels::FusedOptions options;
     options.threads = threads;
     options.workspace = &workspace;
     std::int64_t done = 0;
-    const std::int64_t total = blocks * (blocks + 1) * (blocks + 2) / 6;
-    for (std::int64_t i = 0; i < blocks; ++i)
-        for (std::int64_t j = 0; j <= i; ++j)
-            for (std::int64_t k = 0; k <= j; ++k) {
-                const double orders = i == j && j == k ? 1 : i == j || j == k ? 3 : 6;
-                kernels::ClosedShellBlock block;
-                kernels::closed_shell_block(x, {k * size, j * size, i * size}, {range(k), range(j), range(i)}, block);
-                block.epilogue.scale *= orders;
-                out.energy += kernels::fused_energy(block.extents, block.terms, block.epilogue, options);
-                out.flops += kernels::fused_flops(block.extents, block.terms);
-                if (progress) progress(static_cast<double>(++done), static_cast<double>(total));
-            }
+    const std::int64_t o = x.occupied;
+    struct Range {
+        std::int64_t begin, extent;
+    };
+    const auto add = [&](Range k, Range j, Range i, double orders) {
+        if (k.extent < 1 || i.extent < 1) return;
+        kernels::ClosedShellBlock block;
+        kernels::closed_shell_block(x, {k.begin, j.begin, i.begin}, {k.extent, j.extent, i.extent}, block);
+        block.epilogue.scale *= orders;
+        out.energy += kernels::fused_energy(block.extents, block.terms, block.epilogue, options);
+        out.flops += kernels::fused_flops(block.extents, block.terms);
+    };
+    // All orders of i, j, k give the same energy. For each j: all k < j < i at once, which stand for six orders, then
+    // all (k, j, j), for three; k = j adds nothing. The kernel runs its vectors along the longest of the ranges.
+    for (std::int64_t j = 0; j < o; ++j) {
+        add({0, j}, {j, 1}, {j + 1, o - 1 - j}, 6);
+        add({0, o}, {j, 1}, {j, 1}, 3);
+        if (progress) progress(static_cast<double>(++done), static_cast<double>(o));
+    }
     return out;
 }
 

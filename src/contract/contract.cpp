@@ -132,7 +132,8 @@ MachineModel machine_for(Communicator& ranks, const ContractOptions& options) {
     m.network = {5e9 * m.ranks, 2e-6};
     m.devices_per_rank = static_cast<int>(options.devices.size());
     if (m.devices_per_rank > 0) {
-        m.device.memory = options.device_memory > 0 ? options.device_memory : -most(ranks, -free_device_memory(options.devices));
+        m.device.memory =
+            options.device_memory > 0 ? options.device_memory : -most(ranks, -free_device_memory(options.devices));
         m.device.gemm = {50e12, 300};
         m.device.make_bytes_per_second = 2e12;
         m.host_to_device = m.device_to_host = {50e9, 1e-5};
@@ -256,7 +257,8 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
             if (!hand_over)
                 parallel_for(plan.c.tile_count(), options.threads, 1, [&](std::int64_t slot) {
                     if (impl->is_local(slot))
-                        (*consume)(slot, {impl->tile(slot), static_cast<std::size_t>(impl->elements(slot))}, norms[slot]);
+                        (*consume)(slot, {impl->tile(slot), static_cast<std::size_t>(impl->elements(slot))},
+                                   norms[slot]);
                 });
             const auto ordinals = plan.c.ordinals();
             *consumed = Shape::from_sorted(plan.c.grid(), {ordinals.begin(), ordinals.end()}, std::move(norms));
@@ -316,7 +318,8 @@ ConsumedContraction<T> contract_each(std::string_view spec, const std::type_iden
                                      const std::type_identity_t<ContractOperand<T>>& b,
                                      const std::type_identity_t<TileConsumer<T>>& consume,
                                      const ContractOptions& options) {
-    require(options.filter == 0, "filter {}: a result that is handed over tile by tile cannot be filtered", options.filter);
+    require(options.filter == 0, "filter {}: a result that is handed over tile by tile cannot be filtered",
+            options.filter);
     ConsumedContraction<T> out;
     out.report = run<T>(spec, a, b, nullptr, options, &consume, &out.shape).report;
     return out;

@@ -44,8 +44,8 @@ void add_strided(const T* in, T* out, const std::vector<Loop>& loops) {
 
 }  // namespace
 
-/// Ranks dealt along one kept label only, the one with the most tiles: whatever goes into a tile of the result is then on
-/// that tile's rank. (Nothing kept: all on one rank.)
+/// Ranks dealt along one kept label only, the one with the most tiles: whatever goes into a tile of the result is then
+/// on that tile's rank. (Nothing kept: all on one rank.)
 Distribution along(const std::string& labels, char label, int ranks) {
     std::vector<Distribution::Axis> axes(labels.size());
     if (label) axes[labels.find(label)].ranks = ranks;

@@ -60,7 +60,8 @@ template <Scalar T>
 Verification verify_sample(std::string_view spec, const std::type_identity_t<ContractOperand<T>>& a,
                            const std::type_identity_t<ContractOperand<T>>& b, const Tensor<T>& c,
                            const VerifyOptions& options) {
-    return verify_tiles<T>(spec, a, b, c.shape(), [&](std::int64_t slot) { return c.tile(slot); }, options);
+    return verify_tiles<T>(
+        spec, a, b, c.shape(), [&](std::int64_t slot) { return c.tile(slot); }, options);
 }
 
 template <Scalar T>
@@ -153,7 +154,8 @@ Verification verify_tiles(std::string_view text, const std::type_identity_t<Cont
                                            const VerifyOptions&);                                             \
     template Verification verify_tiles<T>(std::string_view, const std::type_identity_t<ContractOperand<T>>&,  \
                                           const std::type_identity_t<ContractOperand<T>>&, const Shape&,      \
-                                          const std::function<std::span<const T>(std::int64_t)>&, const VerifyOptions&);
+                                          const std::function<std::span<const T>(std::int64_t)>&,             \
+                                          const VerifyOptions&);
 TESSERA_INSTANTIATE(float)
 TESSERA_INSTANTIATE(double)
 TESSERA_INSTANTIATE(std::complex<float>)

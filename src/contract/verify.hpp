@@ -38,6 +38,7 @@ Verification verify_sample(std::string_view spec, const std::type_identity_t<Con
 template <Scalar T>
 Verification verify_tiles(std::string_view spec, const std::type_identity_t<ContractOperand<T>>& a,
                           const std::type_identity_t<ContractOperand<T>>& b, const Shape& c,
-                          const std::function<std::span<const T>(std::int64_t slot)>& tile, const VerifyOptions& options);
+                          const std::function<std::span<const T>(std::int64_t slot)>& tile,
+                          const VerifyOptions& options);
 
 }  // namespace tessera

@@ -23,7 +23,8 @@ bool StepBoard::wait_for(std::int32_t step) const {
 }
 
 /// Messages between two ranks are numbered in the plan's order, the same on both.
-Messages::Messages(const Plan& plan, Communicator& ranks, StepBoard& board) : plan_(plan), ranks_(ranks), board_(board) {
+Messages::Messages(const Plan& plan, Communicator& ranks, StepBoard& board)
+    : plan_(plan), ranks_(ranks), board_(board) {
     std::map<std::int32_t, int> sends, receives;
     for (std::size_t i = 0; ranks.size() > 1 && i < plan.steps.size(); ++i) {
         const auto& s = plan.steps[i];
@@ -76,7 +77,8 @@ void Messages::work() {
     };
     // Receives first, so that whatever comes has its place.
     for (const auto& m : messages_)
-        if (const auto kind = plan_.steps[m.step].kind; kind == StepKind::receive || kind == StepKind::receive_sums) post(m);
+        if (const auto kind = plan_.steps[m.step].kind; kind == StepKind::receive || kind == StepKind::receive_sums)
+            post(m);
     for (const auto& m : messages_)
         if (const auto kind = plan_.steps[m.step].kind; kind == StepKind::send || kind == StepKind::send_sums)
             waiting.push_back(m);

@@ -13,8 +13,10 @@ namespace tessera {
 namespace {
 
 using Algorithm = Assignment (*)(const Inspection&);
-constexpr std::array<std::pair<const char*, Algorithm>, 4> kAlgorithms{
-    {{"stationary_b", stationary_b}, {"outer_product", outer_product}, {"split_k", split_k}, {"replicate_b", replicate_b}}};
+constexpr std::array<std::pair<const char*, Algorithm>, 4> kAlgorithms{{{"stationary_b", stationary_b},
+                                                                        {"outer_product", outer_product},
+                                                                        {"split_k", split_k},
+                                                                        {"replicate_b", replicate_b}}};
 
 /// On one rank nothing travels: what is made on demand decides, else the shape of the work.
 Assignment of_one_rank(const Inspection& in) {

@@ -91,7 +91,8 @@ class Cutter {
             }
         }
         std::erase_if(columns, [](const Column& c) { return c.sums.empty(); });
-        std::stable_sort(columns.begin(), columns.end(), [](const auto& x, const auto& y) { return x.bytes > y.bytes; });
+        std::stable_sort(columns.begin(), columns.end(),
+                         [](const auto& x, const auto& y) { return x.bytes > y.bytes; });
         // Into the emptiest of the open blocks, one per device; where it fits none of them all are closed.
         std::vector<Block> blocks, open(static_cast<std::size_t>(devices_));
         const auto close = [&] {
@@ -178,8 +179,9 @@ class Cutter {
         if (least <= memory_) return;
         const auto given = budget_, wanted = device_budget_for(least);
         throw BudgetError(
-            fmt::format("a device memory of {} ({} bytes) is too small for '{}': the smallest that works is {} ({} bytes)",
-                        format_bytes(given), given, in_.request.spec->text(), format_bytes(wanted), wanted),
+            fmt::format(
+                "a device memory of {} ({} bytes) is too small for '{}': the smallest that works is {} ({} bytes)",
+                format_bytes(given), given, in_.request.spec->text(), format_bytes(wanted), wanted),
             given, wanted);
     }
 
@@ -233,8 +235,9 @@ class Cutter {
             row_groups.push_back(rows);
         else
             halve(
-                rows, total_c_ / row_cuts + total_c_ / (8 * row_cuts), [&](auto r) -> const IndexVector& { return in_.row_at[r]; },
-                [&](auto r) { return row_bytes[r]; }, row_groups);
+                rows, total_c_ / row_cuts + total_c_ / (8 * row_cuts),
+                [&](auto r) -> const IndexVector& { return in_.row_at[r]; }, [&](auto r) { return row_bytes[r]; },
+                row_groups);
         std::vector<std::int32_t> group_of(static_cast<std::size_t>(in_.rows), -1);
         for (std::size_t g = 0; g < row_groups.size(); ++g)
             for (auto r : row_groups[g]) group_of[r] = static_cast<std::int32_t>(g);
@@ -293,7 +296,8 @@ class Cutter {
     std::vector<DeviceLayout> share_out(std::vector<Block> blocks, int regions) const {
         std::vector<std::size_t> order(blocks.size());
         std::iota(order.begin(), order.end(), 0);
-        std::stable_sort(order.begin(), order.end(), [&](auto x, auto y) { return blocks[x].flops > 1.01 * blocks[y].flops; });
+        std::stable_sort(order.begin(), order.end(),
+                         [&](auto x, auto y) { return blocks[x].flops > 1.01 * blocks[y].flops; });
         std::vector<double> load(static_cast<std::size_t>(devices_));
         for (auto i : order) {
             const auto d = std::min_element(load.begin(), load.end()) - load.begin();
@@ -340,7 +344,8 @@ class Cutter {
                     block.offsets[i] = end;
                     end += in_.bytes_on_device(Operand::c)[in_.sums[block.sums[i]].c];
                 }
-                std::sort(block.held.begin(), block.held.end(), [](const auto& x, const auto& y) { return x.slot < y.slot; });
+                std::sort(block.held.begin(), block.held.end(),
+                          [](const auto& x, const auto& y) { return x.slot < y.slot; });
                 for (auto& t : block.held) {
                     t.offset = end;
                     end += t.bytes;
@@ -388,7 +393,8 @@ class Cutter {
                 std::int64_t adds = 0;
                 std::int32_t counted_a = -1, counted_b = -1;
                 for (auto e = begin; e < end; ++e) {
-                    const auto a = in_.tile_of(Operand::a, entries[e].product), b = in_.tile_of(Operand::b, entries[e].product);
+                    const auto a = in_.tile_of(Operand::a, entries[e].product),
+                               b = in_.tile_of(Operand::b, entries[e].product);
                     if (!resident && seen_a[a] != stamp && a != counted_a) adds += ba[a];
                     if (!b_held && seen_b[b] != stamp && b != counted_b) adds += bb[b];
                     counted_a = a;
@@ -396,7 +402,8 @@ class Cutter {
                 }
                 if (filled + adds > cap && !chunk.chains.empty()) close();
                 for (auto e = begin; e < end; ++e) {
-                    const auto a = in_.tile_of(Operand::a, entries[e].product), b = in_.tile_of(Operand::b, entries[e].product);
+                    const auto a = in_.tile_of(Operand::a, entries[e].product),
+                               b = in_.tile_of(Operand::b, entries[e].product);
                     if (resident) {
                         if (resident_at[a] < 0) {
                             resident_at[a] = 0;
@@ -442,7 +449,8 @@ class Cutter {
             for (auto& e : out) {
                 e.major = k[e.product];
                 e.minor = made_b_ ? in_.tile_of(Operand::b, e.product)
-                                  : (static_cast<std::int64_t>(in_.row[in_.sums[e.sum].c]) << 32) + in_.col[in_.sums[e.sum].c];
+                                  : (static_cast<std::int64_t>(in_.row[in_.sums[e.sum].c]) << 32) +
+                                        in_.col[in_.sums[e.sum].c];
             }
         } else {
             // Tiles of A one per row in turn: the n-th of every row, then the next.
@@ -466,7 +474,9 @@ class Cutter {
             }
         }
         std::sort(out.begin(), out.end(), [](const Entry& x, const Entry& y) {
-            return x.major != y.major ? x.major < y.major : x.minor != y.minor ? x.minor < y.minor : x.product < y.product;
+            return x.major != y.major   ? x.major < y.major
+                   : x.minor != y.minor ? x.minor < y.minor
+                                        : x.product < y.product;
         });
         return out;
     }

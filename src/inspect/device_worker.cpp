@@ -29,7 +29,7 @@ struct Lane {
     std::vector<std::vector<std::int32_t>> stored;               // per block: steps
     std::pair<std::int64_t, std::int64_t> held{0, 0};            // arrivals of B that stay for the block at hand
     std::vector<std::int32_t> held_steps;
-    std::vector<std::int32_t> device_sum;  // of the block at hand, by place in the block
+    std::vector<std::int32_t> device_sum;     // of the block at hand, by place in the block
     std::vector<std::int32_t> ring_loads[2];  // of the host ring's halves: the steps that empty them
     std::int64_t ring = 0, ring_bytes = 0;
     int ring_buffers = 1;
@@ -154,7 +154,7 @@ class DeviceWorker final : public Worker {
     std::vector<std::int32_t> empty_;  // sums without products
     std::vector<Lane> lanes_;
     std::vector<std::int32_t> made_at_[2];  // arrivals of tiles made on the host
-    std::vector<std::int32_t> step_of_;    // of device arrivals and host-made ones: from first_arrival_ on
+    std::vector<std::int32_t> step_of_;     // of device arrivals and host-made ones: from first_arrival_ on
     std::size_t first_arrival_ = 0;
     std::vector<std::int32_t> place_in_block_, done_;  // per sum: where in its block, products given to chains
 };
@@ -198,8 +198,8 @@ void DeviceWorker::emit_empty() {
         chain.finishes = w_.finished_by_worker(i);
         w_.plan.chains.push_back(chain);
     }
-    const auto step = w_.add_step(StepKind::compute, rank_, -1, -1, begin,
-                                  static_cast<std::int64_t>(w_.plan.chains.size()), {});
+    const auto step =
+        w_.add_step(StepKind::compute, rank_, -1, -1, begin, static_cast<std::int64_t>(w_.plan.chains.size()), {});
     for (auto i : empty_) w_.ready[i] = step;
 }
 
@@ -270,7 +270,8 @@ std::vector<std::int32_t> DeviceWorker::bring(int d, const std::vector<ChunkTile
     });
 
     std::vector<std::int32_t> steps;
-    std::pair<int, std::int32_t> before{made - 1, -1};  // the piece before, of the same source: the last one stands for all
+    std::pair<int, std::int32_t> before{made - 1,
+                                        -1};  // the piece before, of the same source: the last one stands for all
     auto& n = counts(d);
     for (std::size_t begin = 0; begin < from.size();) {
         auto end = begin + 1;
@@ -302,8 +303,8 @@ std::vector<std::int32_t> DeviceWorker::bring(int d, const std::vector<ChunkTile
                 ++n.made_tiles;
             }
             if (source != made) (o == 0 ? n.loaded_a : n.loaded_b) += tile.bytes;
-            lane.at[o][tile.slot] = w_.add_arrival(tile.operand, tile.slot, (tile.resident ? resident : base) + tile.offset,
-                                                   tile.bytes, taken);
+            lane.at[o][tile.slot] = w_.add_arrival(tile.operand, tile.slot,
+                                                   (tile.resident ? resident : base) + tile.offset, tile.bytes, taken);
             lane.in_use[o][tile.slot] = tile.resident ? INT32_MAX : static_cast<std::int32_t>(t);
         }
         const auto last = static_cast<std::int64_t>(plan.arrivals.size());
@@ -316,8 +317,7 @@ std::vector<std::int32_t> DeviceWorker::bring(int d, const std::vector<ChunkTile
             auto& other = lanes_[source];
             for (auto i = begin; i < end; ++i) {
                 const auto use = other.in_use[static_cast<int>(from[i].second->operand)][from[i].second->slot];
-                if (use != INT32_MAX &&
-                    (other.copied_out[use].empty() || other.copied_out[use].back() != step))
+                if (use != INT32_MAX && (other.copied_out[use].empty() || other.copied_out[use].back() != step))
                     other.copied_out[use].push_back(step);
             }
         }
@@ -365,7 +365,8 @@ void DeviceWorker::emit_arrivals(int d, std::size_t t) {
     std::vector<ChunkTile> stay, go;
     for (const auto& tile : tiles) (tile.resident ? stay : go).push_back(tile);
     auto steps = bring(d, stay, 0, t, -1);
-    for (const auto& tile : stay) lane.now[static_cast<int>(tile.operand)][tile.slot] = lane.at[static_cast<int>(tile.operand)][tile.slot];
+    for (const auto& tile : stay)
+        lane.now[static_cast<int>(tile.operand)][tile.slot] = lane.at[static_cast<int>(tile.operand)][tile.slot];
     make_b(lane, go, t);
     lane.range[t].first = static_cast<std::int64_t>(w_.plan.arrivals.size());
     const auto more = bring(d, go, buffer_at(lane, t), t, after);
@@ -390,7 +391,8 @@ void DeviceWorker::emit_compute(int d, std::size_t t) {
         lane.device_sum.clear();
         for (std::size_t i = 0; i < block.sums.size(); ++i) {
             lane.device_sum.push_back(static_cast<std::int32_t>(plan.sums.size()));
-            plan.sums.push_back({in_.sums[block.sums[i]].c, rank_, static_cast<std::int16_t>(d), region + block.offsets[i]});
+            plan.sums.push_back(
+                {in_.sums[block.sums[i]].c, rank_, static_cast<std::int16_t>(d), region + block.offsets[i]});
         }
         w_.ready.resize(plan.sums.size(), -1);
         if (!block.held.empty()) {
@@ -421,7 +423,8 @@ void DeviceWorker::emit_compute(int d, std::size_t t) {
     const auto place_of = [&](std::int32_t sum) { return place_in_block_[sum]; };
     if (c == 0) {
         if (place_in_block_.empty()) place_in_block_.resize(in_.sums.size());
-        for (std::size_t i = 0; i < block.sums.size(); ++i) place_in_block_[block.sums[i]] = static_cast<std::int32_t>(i);
+        for (std::size_t i = 0; i < block.sums.size(); ++i)
+            place_in_block_[block.sums[i]] = static_cast<std::int32_t>(i);
         if (done_.empty()) done_.resize(in_.sums.size(), 0);
     }
     for (const auto& ch : part.chains) {

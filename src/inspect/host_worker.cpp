@@ -1,5 +1,5 @@
-// The cores of one rank: result tiles in order, grouped into steps that threads take in turn. An operand that is made on
-// demand comes in stages: each tile once, dropped when its column (B) or row (A) is done.
+// The cores of one rank: result tiles in order, grouped into steps that threads take in turn. An operand that is made
+// on demand comes in stages: each tile once, dropped when its column (B) or row (A) is done.
 
 #include <algorithm>
 #include <cmath>
@@ -252,8 +252,9 @@ void HostWorker::emit_stages() {
         if (s >= stages_.size() || buffers_ == 0) return;
         // The buffer is free once the stage that had it is done.
         const auto buffers = static_cast<std::size_t>(buffers_);
-        ready[s] = emit_makes(streamed_, stages_[s].tiles, ring_ + static_cast<std::int64_t>(s % buffers) * stage_bytes_,
-                              s >= buffers ? done[s - buffers] : -1);
+        ready[s] =
+            emit_makes(streamed_, stages_[s].tiles, ring_ + static_cast<std::int64_t>(s % buffers) * stage_bytes_,
+                       s >= buffers ? done[s - buffers] : -1);
     };
     const bool ahead = buffers_ > 1;
     if (ahead) make(0);

@@ -63,8 +63,8 @@ std::int32_t number(const std::vector<std::int64_t>& values, std::vector<std::in
     distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
     out.resize(values.size());
     for (std::size_t i = 0; i < values.size(); ++i)
-        out[i] = static_cast<std::int32_t>(std::lower_bound(distinct.begin(), distinct.end(), values[i]) -
-                                           distinct.begin());
+        out[i] =
+            static_cast<std::int32_t>(std::lower_bound(distinct.begin(), distinct.end(), values[i]) - distinct.begin());
     return static_cast<std::int32_t>(distinct.size());
 }
 

@@ -59,7 +59,9 @@ void PlanWriter::lay_out() {
     arena.assign(ranks, 0);
     fixed.assign(ranks, r.other_bytes);
     for (const auto o : {Operand::a, Operand::b, Operand::c}) {
-        const auto& d = o == Operand::a ? plan.distribution_a : o == Operand::b ? plan.distribution_b : plan.distribution_c;
+        const auto& d = o == Operand::a   ? plan.distribution_a
+                        : o == Operand::b ? plan.distribution_b
+                                          : plan.distribution_c;
         const auto& shape = in.shape(o);
         auto& owner = owner_[static_cast<int>(o)];
         owner.assign(static_cast<std::size_t>(shape.tile_count()), 0);
@@ -96,7 +98,8 @@ std::int32_t PlanWriter::sum_at_owner(std::int32_t c, bool in_place) {
     return static_cast<std::int32_t>(plan.sums.size()) - 1;
 }
 
-/// The fixed tree: neighbours, then neighbours of those. Two sums of one rank are joined there; else both go to the owner.
+/// The fixed tree: neighbours, then neighbours of those. Two sums of one rank are joined there; else both go to the
+/// owner.
 void PlanWriter::plan_closing(std::int32_t c) {
     Closing out{c, {}, {}, {}, -1};
     const auto owner = owner_[2][c];
@@ -159,13 +162,13 @@ void PlanWriter::gather_needs(int rank, const Worker& worker) {
 
 void PlanWriter::check_memory(const std::vector<std::unique_ptr<Worker>>& workers) {
     std::int64_t least = 0;
-    for (int r = 0; r < plan.ranks; ++r)
-        least = std::max(least, fixed[r] + arena[r] + workers[r]->least_host_bytes());
+    for (int r = 0; r < plan.ranks; ++r) least = std::max(least, fixed[r] + arena[r] + workers[r]->least_host_bytes());
     const auto limit = host_limit();
     if (least > limit)
         throw BudgetError(
-            fmt::format("a memory budget of {} ({} bytes) is too small for '{}': the smallest that works is {} ({} bytes)",
-                        format_bytes(limit), limit, plan.spec, format_bytes(least), least),
+            fmt::format(
+                "a memory budget of {} ({} bytes) is too small for '{}': the smallest that works is {} ({} bytes)",
+                format_bytes(limit), limit, plan.spec, format_bytes(least), least),
             limit, least);
 }
 
@@ -260,8 +263,8 @@ void PlanWriter::emit_closing() {
                 after.push_back(ready[m.from]);
                 after.push_back(ready[m.to]);
             }
-            last = add_step(StepKind::merge, owner_[2][c.c], -1, -1, begin, static_cast<std::int64_t>(plan.moves.size()),
-                            after);
+            last = add_step(StepKind::merge, owner_[2][c.c], -1, -1, begin,
+                            static_cast<std::int64_t>(plan.moves.size()), after);
         }
         add_finish(c.result, last);
     }

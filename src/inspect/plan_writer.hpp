@@ -1,6 +1,6 @@
 #pragma once
-// Writes a Plan from an assignment of sums to ranks: who sends what to whom, where it lies, and in which order all of it
-// happens. The workers (host cores, devices) add the steps of their own rank.
+// Writes a Plan from an assignment of sums to ranks: who sends what to whom, where it lies, and in which order all of
+// it happens. The workers (host cores, devices) add the steps of their own rank.
 
 #include <memory>
 #include <string>
@@ -81,8 +81,8 @@ class PlanWriter {
 
     std::vector<std::int32_t> owner_[3];  // per operand and slot
     std::vector<Closing> closing_;
-    std::vector<std::vector<Message>> messages_;                     // per receiving rank
-    std::vector<std::vector<std::int32_t>> received_;                // per rank: arrivals
+    std::vector<std::vector<Message>> messages_;       // per receiving rank
+    std::vector<std::vector<std::int32_t>> received_;  // per rank: arrivals
     std::vector<std::int32_t> at_[2];
 };
 

@@ -1,5 +1,5 @@
-// B is the giant (Herault et al., IPDPS 2021, section III): a p x q grid of ranks, each grid row works alone on a slice of
-// A's tile rows; B's tile columns are dealt to the q ranks of a grid row by flops, in mirrored cyclic order.
+// B is the giant (Herault et al., IPDPS 2021, section III): a p x q grid of ranks, each grid row works alone on a slice
+// of A's tile rows; B's tile columns are dealt to the q ranks of a grid row by flops, in mirrored cyclic order.
 
 #include <algorithm>
 #include <numeric>
@@ -58,7 +58,8 @@ double cost(const Inspection& in, const std::vector<std::int32_t>& rank_of, int 
             for (auto p = in.sums[i].first; p < in.sums[i].last; ++p) {
                 const auto a = in.tile_of(Operand::a, p), b = in.tile_of(Operand::b, p);
                 if (seen_a[a] != r) moved += static_cast<double>(in.bytes(Operand::a)[a]);
-                if (seen_b[b] != r) (in.stored(Operand::b) ? moved : made) += static_cast<double>(in.bytes(Operand::b)[b]);
+                if (seen_b[b] != r)
+                    (in.stored(Operand::b) ? moved : made) += static_cast<double>(in.bytes(Operand::b)[b]);
                 seen_a[a] = seen_b[b] = r;
             }
     return moved / network + made / make;

@@ -56,7 +56,9 @@ std::string operand_line(const char* name, const Shape& shape, std::int64_t held
 }
 
 const char* how(SourceKind kind) {
-    return kind == SourceKind::stored ? "stored" : kind == SourceKind::host_made ? "made on demand" : "made on the device";
+    return kind == SourceKind::stored      ? "stored"
+           : kind == SourceKind::host_made ? "made on demand"
+                                           : "made on the device";
 }
 
 /// Largest over mean; 1 where all have the same.
@@ -127,12 +129,13 @@ std::string explain(const Plan& plan) {
             blocks += d.blocks;
             chunks += d.chunks;
         }
-        out += fmt::format("  devices    {} per rank; {} blocks ({}) in {} chunks; balance {:.3f}\n", plan.devices_per_rank,
-                           format_count(blocks), plan.blocks, format_count(chunks),
+        out += fmt::format("  devices    {} per rank; {} blocks ({}) in {} chunks; balance {:.3f}\n",
+                           plan.devices_per_rank, format_count(blocks), plan.blocks, format_count(chunks),
                            balance(plan.device_counts, flops_of_device));
-        out += fmt::format("  transfers  {} to devices, {} back, {} from device to device\n", format_bytes(n.loaded_bytes),
-                           format_bytes(n.stored_bytes), format_bytes(n.copied_bytes));
-        out += fmt::format("  loads      A {:.2f} times, B {:.2f} times\n", loads(plan, Operand::a), loads(plan, Operand::b));
+        out += fmt::format("  transfers  {} to devices, {} back, {} from device to device\n",
+                           format_bytes(n.loaded_bytes), format_bytes(n.stored_bytes), format_bytes(n.copied_bytes));
+        out += fmt::format("  loads      A {:.2f} times, B {:.2f} times\n", loads(plan, Operand::a),
+                           loads(plan, Operand::b));
         out += fmt::format("  on device  {} at most\n", format_bytes(n.peak_device_bytes));
     }
     if (plan.candidates.size() > 1)
@@ -141,12 +144,11 @@ std::string explain(const Plan& plan) {
                                c.possible ? fmt::format("{} sent, {} predicted", format_bytes(c.bytes_sent),
                                                         format_seconds(c.seconds_predicted))
                                           : c.reason);
-    out += plan.ranks > 1
-               ? fmt::format("  memory     {} at most on a rank; {} of it received, made or partial\n",
-                             format_bytes(n.peak_host_bytes), format_bytes(n.arena_bytes))
-               : fmt::format("  memory     {} at most: {} A + {} B + {} C + {} made or partial\n",
-                             format_bytes(n.peak_host_bytes), format_bytes(n.bytes_a), format_bytes(n.bytes_b),
-                             format_bytes(n.bytes_c), format_bytes(n.arena_bytes));
+    out += plan.ranks > 1 ? fmt::format("  memory     {} at most on a rank; {} of it received, made or partial\n",
+                                        format_bytes(n.peak_host_bytes), format_bytes(n.arena_bytes))
+                          : fmt::format("  memory     {} at most: {} A + {} B + {} C + {} made or partial\n",
+                                        format_bytes(n.peak_host_bytes), format_bytes(n.bytes_a),
+                                        format_bytes(n.bytes_b), format_bytes(n.bytes_c), format_bytes(n.arena_bytes));
     if (plan.filter > 0)
         out += fmt::format("  filter     {:g}: what is skipped has a norm of at most {:.3g}\n", plan.filter,
                            n.left_out_bound);
@@ -190,7 +192,10 @@ std::string explain_json(const Plan& plan) {
           {"moved_device_to_device", n.copied_bytes},
           {"sent", n.sent_bytes}}},
         {"peak_bytes",
-         {{"host", n.peak_host_bytes}, {"device", n.peak_device_bytes}, {"ranks", rank_bytes}, {"devices", device_bytes}}},
+         {{"host", n.peak_host_bytes},
+          {"device", n.peak_device_bytes},
+          {"ranks", rank_bytes},
+          {"devices", device_bytes}}},
         {"balance", plan.devices_per_rank > 0 ? balance(plan.device_counts, flops_of_device)
                                               : balance(plan.rank_counts, flops_of)},
         {"balance_of_ranks", balance(plan.rank_counts, flops_of)},

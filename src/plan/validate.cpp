@@ -63,13 +63,13 @@ class Validator {
     }
 
   private:
-    bool stored(Operand o) const {
-        return (o == Operand::a ? plan_.source_a : plan_.source_b) == SourceKind::stored;
-    }
+    bool stored(Operand o) const { return (o == Operand::a ? plan_.source_a : plan_.source_b) == SourceKind::stored; }
     const Shape& shape(Operand o) const { return o == Operand::a ? plan_.a : o == Operand::b ? plan_.b : plan_.c; }
     int owner(Operand o, std::int32_t slot) const {
         if (plan_.ranks == 1) return 0;
-        const auto& d = o == Operand::a ? plan_.distribution_a : o == Operand::b ? plan_.distribution_b : plan_.distribution_c;
+        const auto& d = o == Operand::a   ? plan_.distribution_a
+                        : o == Operand::b ? plan_.distribution_b
+                                          : plan_.distribution_c;
         return d.owner(shape(o).grid(), shape(o).tile(slot));
     }
     const PlanStep& step(std::int32_t i) const { return plan_.steps[i]; }
@@ -164,8 +164,8 @@ class Validator {
                 ensure(it != sends.end(), "step {} receives what nobody sends", i);
                 const auto& from = step(it->second);
                 ensure(from.end == s.end && from.rank == s.peer && from.peer == s.rank,
-                       "step {} receives {}..{} from rank {}, step {} sends {}..{} from rank {} to {}", i, s.begin, s.end,
-                       s.peer, it->second, from.begin, from.end, from.rank, from.peer);
+                       "step {} receives {}..{} from rank {}, step {} sends {}..{} from rank {} to {}", i, s.begin,
+                       s.end, s.peer, it->second, from.begin, from.end, from.rank, from.peer);
                 ++receives;
             }
         }
@@ -180,10 +180,10 @@ class Validator {
             const auto& t = plan_.arrivals[i];
             const auto number = arrival_step_[i];
             const auto& s = step(number);
-            ensure(t.operand != Operand::c && t.slot >= 0 && t.slot < shape(t.operand).tile_count(), "arrival {}: slot {}",
-                   i, t.slot);
-            ensure(t.bytes >= host_bytes(t.operand, t.slot) || s.device >= 0, "arrival {}: {} bytes for a tile of {}", i,
-                   t.bytes, host_bytes(t.operand, t.slot));
+            ensure(t.operand != Operand::c && t.slot >= 0 && t.slot < shape(t.operand).tile_count(),
+                   "arrival {}: slot {}", i, t.slot);
+            ensure(t.bytes >= host_bytes(t.operand, t.slot) || s.device >= 0, "arrival {}: {} bytes for a tile of {}",
+                   i, t.bytes, host_bytes(t.operand, t.slot));
             switch (s.kind) {
                 case StepKind::make:
                     ensure(!stored(t.operand), "step {} makes a stored tile", number);
@@ -191,8 +191,8 @@ class Validator {
                            "tile {} is made twice on rank {}", t.slot, s.rank);
                     break;
                 case StepKind::receive:
-                    ensure(stored(t.operand) && owner(t.operand, t.slot) == s.peer, "step {}: rank {} does not have tile {}",
-                           number, s.peer, t.slot);
+                    ensure(stored(t.operand) && owner(t.operand, t.slot) == s.peer,
+                           "step {}: rank {} does not have tile {}", number, s.peer, t.slot);
                     ensure(s.device < 0, "step {} receives into a device", number);
                     break;
                 default: {  // load, copy
@@ -272,8 +272,8 @@ class Validator {
         }
         for (std::size_t i = 0; i < parts.size(); ++i)
             for (const auto& p : parts[i])
-                ensure(p.first == parts[i][0].first && p.next == parts[i][0].next, "sum {}: its parts see different products",
-                       i);
+                ensure(p.first == parts[i][0].first && p.next == parts[i][0].next,
+                       "sum {}: its parts see different products", i);
         for (std::size_t p = 0; p < done.size(); ++p) ensure(done[p], "product {} is never done", p);
         finished_.assign(static_cast<std::size_t>(plan_.c.tile_count()), 0);
         for (const auto& [number, sum] : finished_in_chain) {
@@ -307,11 +307,13 @@ class Validator {
         for (auto p = ch.first_product; p < ch.first_product + ch.products; ++p) {
             const auto at_a = plan_.a.grid().coordinates(plan_.a.tile(plan_.products[p].a));
             const auto at_b = plan_.b.grid().coordinates(plan_.b.tile(plan_.products[p].b));
-            for (int d = 0; d < at_a.size(); ++d) at[static_cast<unsigned char>(spec.a()[static_cast<std::size_t>(d)])] = at_a[d];
+            for (int d = 0; d < at_a.size(); ++d)
+                at[static_cast<unsigned char>(spec.a()[static_cast<std::size_t>(d)])] = at_a[d];
             for (int d = 0; d < at_b.size(); ++d) {
                 const auto l = spec.b()[static_cast<std::size_t>(d)];
                 if (spec.a().find(l) != std::string::npos)
-                    ensure(at[static_cast<unsigned char>(l)] == at_b[d], "product {}: tiles of A and B differ in '{}'", p, l);
+                    ensure(at[static_cast<unsigned char>(l)] == at_b[d], "product {}: tiles of A and B differ in '{}'",
+                           p, l);
                 at[static_cast<unsigned char>(l)] = at_b[d];
             }
             for (int d = 0; d < at_c.size(); ++d) {
@@ -324,7 +326,8 @@ class Validator {
 
     void check_result(std::int32_t sum) const {
         const auto& s = plan_.sums[sum];
-        ensure(s.offset < 0 && s.device < 0 && s.rank == owner(Operand::c, s.c), "sum {} is finished away from its tile", sum);
+        ensure(s.offset < 0 && s.device < 0 && s.rank == owner(Operand::c, s.c),
+               "sum {} is finished away from its tile", sum);
     }
 
     /// Sums flow into the stored result tile: each is passed on once, after it is complete.
@@ -341,8 +344,9 @@ class Validator {
         std::stable_sort(order.begin(), order.end(), [&](auto x, auto y) { return move_step_[x] < move_step_[y]; });
         for (const auto m : order) {
             const auto [from, to] = plan_.moves[m];
-            ensure(from >= 0 && to >= 0 && std::max(from, to) < static_cast<std::int32_t>(plan_.sums.size()) && from != to,
-                   "move {}: sums {} and {}", m, from, to);
+            ensure(
+                from >= 0 && to >= 0 && std::max(from, to) < static_cast<std::int32_t>(plan_.sums.size()) && from != to,
+                "move {}: sums {} and {}", m, from, to);
             const auto &f = plan_.sums[from], &t = plan_.sums[to];
             const auto number = move_step_[m];
             const auto& s = step(number);
@@ -350,20 +354,21 @@ class Validator {
             ensure(++passed[from] == 1, "sum {} is passed on twice", from);
             ensure(t.rank == s.rank && t.device < 0, "move {}: its target is elsewhere", m);
             const auto reader = s.kind == StepKind::receive_sums ? send_of[m] : number;
-            if (s.kind == StepKind::store) ensure(f.device == s.device && f.rank == s.rank, "move {} stores from elsewhere", m);
+            if (s.kind == StepKind::store)
+                ensure(f.device == s.device && f.rank == s.rank, "move {} stores from elsewhere", m);
             if (s.kind == StepKind::merge) ensure(f.device < 0 && f.rank == s.rank, "move {} merges from elsewhere", m);
             if (s.kind == StepKind::receive_sums)
                 ensure(reader >= 0 && f.rank == s.peer && f.device < 0, "move {} receives from elsewhere", m);
             ensure(!sum_writers_[from].empty(), "sum {} is passed on but never written", from);
             for (auto w : sum_writers_[from])
-                ensure(w == reader || order_.before(w, reader), "step {} passes on sum {} before step {} is done", reader,
-                       from, w);
+                ensure(w == reader || order_.before(w, reader), "step {} passes on sum {} before step {} is done",
+                       reader, from, w);
             sum_readers_[from].push_back(reader);
             if (s.kind == StepKind::merge) {
                 ensure(!sum_writers_[to].empty(), "sum {} is added to but never written", to);
                 for (auto w : sum_writers_[to])
-                    ensure(w == number || order_.before(w, number), "step {} adds to sum {} before step {} is done", number,
-                           to, w);
+                    ensure(w == number || order_.before(w, number), "step {} adds to sum {} before step {} is done",
+                           number, to, w);
             } else {
                 ensure(sum_writers_[to].empty(), "sum {} is overwritten", to);
                 sum_births_[to].push_back(number);
@@ -376,7 +381,8 @@ class Validator {
             ++finished_[plan_.sums[sum].c];
             ensure(!sum_writers_[sum].empty(), "sum {} is finished but never written", sum);
             for (auto w : sum_writers_[sum])
-                ensure(order_.before(w, finish_step_[f]), "step {} finishes a tile before step {} is done", finish_step_[f], w);
+                ensure(order_.before(w, finish_step_[f]), "step {} finishes a tile before step {} is done",
+                       finish_step_[f], w);
             ensure(passed[sum] == 0, "sum {} is finished and passed on", sum);
         }
         for (std::size_t c = 0; c < finished_.size(); ++c)
@@ -384,35 +390,41 @@ class Validator {
         std::vector<int> ends(finished_.size());
         for (std::size_t i = 0; i < plan_.sums.size(); ++i)
             if (!sum_writers_[i].empty() && passed[i] == 0) ++ends[plan_.sums[i].c];
-        for (std::size_t c = 0; c < ends.size(); ++c) ensure(ends[c] == 1, "result tile {} has {} sums at the end", c, ends[c]);
+        for (std::size_t c = 0; c < ends.size(); ++c)
+            ensure(ends[c] == 1, "result tile {} has {} sums at the end", c, ends[c]);
     }
 
     /// No byte of an arena is written while an earlier owner of it may still be read.
     void memory() {
-        const auto memories = static_cast<std::size_t>(plan_.ranks) * static_cast<std::size_t>(plan_.devices_per_rank + 1);
+        const auto memories =
+            static_cast<std::size_t>(plan_.ranks) * static_cast<std::size_t>(plan_.devices_per_rank + 1);
         std::vector<std::vector<Life>> lives(memories);
         for (std::size_t i = 0; i < plan_.arrivals.size(); ++i) {
             const auto& t = plan_.arrivals[i];
-            lives[memory_of(step(arrival_step_[i]))].push_back({t.offset, t.bytes, {arrival_step_[i]}, arrival_users_[i]});
+            lives[memory_of(step(arrival_step_[i]))].push_back(
+                {t.offset, t.bytes, {arrival_step_[i]}, arrival_users_[i]});
         }
         for (std::size_t i = 0; i < plan_.sums.size(); ++i) {
             const auto& s = plan_.sums[i];
             if (s.offset < 0 || sum_births_[i].empty()) continue;
             auto users = sum_readers_[i];
             users.insert(users.end(), sum_writers_[i].begin(), sum_writers_[i].end());
-            lives[memory_of(s.rank, s.device)].push_back({s.offset, host_bytes(Operand::c, s.c), sum_births_[i], users});
+            lives[memory_of(s.rank, s.device)].push_back(
+                {s.offset, host_bytes(Operand::c, s.c), sum_births_[i], users});
         }
         for (int r = 0; r < plan_.ranks; ++r)
             for (int d = -1; d < plan_.devices_per_rank; ++d) {
-                const auto limit = d < 0 ? plan_.rank_counts[r].arena_bytes
-                                         : plan_.device_counts[static_cast<std::size_t>(r * plan_.devices_per_rank + d)].peak_bytes;
+                const auto limit =
+                    d < 0 ? plan_.rank_counts[r].arena_bytes
+                          : plan_.device_counts[static_cast<std::size_t>(r * plan_.devices_per_rank + d)].peak_bytes;
                 check_lives(lives[memory_of(r, d)], limit, r, d);
             }
     }
 
     void check_lives(std::vector<Life>& lives, std::int64_t limit, int rank, int device) {
         std::stable_sort(lives.begin(), lives.end(), [](const Life& x, const Life& y) {
-            return *std::min_element(x.births.begin(), x.births.end()) < *std::min_element(y.births.begin(), y.births.end());
+            return *std::min_element(x.births.begin(), x.births.end()) <
+                   *std::min_element(y.births.begin(), y.births.end());
         });
         std::map<std::int64_t, std::pair<std::int64_t, const Life*>> held;  // begin -> end, who
         for (const auto& life : lives) {
@@ -429,8 +441,8 @@ class Validator {
                 for (const auto* list : {&who->births, &who->users})
                     for (auto u : *list)
                         for (auto b : life.births)
-                            ensure(order_.before(u, b), "rank {} device {}: step {} writes over what step {} uses", rank,
-                                   device, b, u);
+                            ensure(order_.before(u, b), "rank {} device {}: step {} writes over what step {} uses",
+                                   rank, device, b, u);
                 it = held.erase(it);
                 if (from < begin) held.emplace(from, std::pair{begin, who});
                 if (to > end) it = held.emplace(end, std::pair{to, who}).first;
@@ -472,8 +484,8 @@ class Validator {
             ensure(moved[d].loaded_bytes == n.loaded_bytes && moved[d].copied_bytes == n.copied_bytes,
                    "device {} loads {} and copies {} bytes, {} and {} are counted", d, moved[d].loaded_bytes,
                    moved[d].copied_bytes, n.loaded_bytes, n.copied_bytes);
-            ensure(budget_.device_bytes <= 0 || n.peak_bytes <= budget_.device_bytes, "device {}: {} of a budget of {}", d,
-                   n.peak_bytes, budget_.device_bytes);
+            ensure(budget_.device_bytes <= 0 || n.peak_bytes <= budget_.device_bytes, "device {}: {} of a budget of {}",
+                   d, n.peak_bytes, budget_.device_bytes);
         }
     }
 
@@ -481,9 +493,9 @@ class Validator {
     const PlanBudget& budget_;
     Order order_;
     std::vector<std::int32_t> arrival_step_, chain_step_, move_step_, finish_step_;
-    std::vector<std::vector<std::int32_t>> arrival_users_;                          // per arrival: steps
+    std::vector<std::vector<std::int32_t>> arrival_users_;                           // per arrival: steps
     std::vector<std::vector<std::int32_t>> sum_births_, sum_writers_, sum_readers_;  // per sum: steps
-    std::vector<int> finished_;                                                     // per result tile
+    std::vector<int> finished_;                                                      // per result tile
 };
 
 }  // namespace

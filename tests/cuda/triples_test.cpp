@@ -20,14 +20,13 @@ class CudaTriples : public testing::Test {
 };
 
 /// before, then what the device makes of it.
-std::vector<double> run(const Case& c, FusedOutput out, const std::vector<double>& before, std::int64_t back,
-                        int variant) {
+std::vector<double> run(const Case& c, FusedOutput out, const std::vector<double>& before, std::int64_t back) {
     const cuda::Mirror mirror(c.storage);
     const auto terms = mirror(std::span<const FusedTerm>(c.terms));
     const cuda::DeviceBuffer memory(before.size() * sizeof(double));
     cuda::copy_to_device(memory.data(), before.data(), before.size() * sizeof(double));
     out.data = static_cast<double*>(memory.data()) + back;
-    const cuda::DeviceFused fused(c.extents, terms, out, {variant});
+    const cuda::DeviceFused fused(c.extents, terms, out);
     fused.run();
     std::vector<double> got(before.size());
     cuda::copy_to_host(got.data(), memory.data(), got.size() * sizeof(double));
@@ -52,14 +51,14 @@ TEST_F(CudaTriples, EighteenTermsMatchTheLoops) {
                                          {16, 3, 2, 5, 4, 3}, {3, 16, 2, 9, 1, 4}, {1, 1, 17, 1, 13, 2},
                                          {2, 3, 5, 7, 11, 2}, {9, 8, 7, 6, 5, 4}};
     for (const BlockExtents& extents : list)
-        for (int variant = 0; variant <= cuda::fused_variant_count(); ++variant) {
+        for (int repeat = 0; repeat < 4; ++repeat) {
             const Case c = eighteen(extents, pick(random, {1, 4, 7, 16}), pick(random, {1, 5, 19, 40}), random);
             for (bool accumulate : {false, true}) {
                 const std::vector<double> before(static_cast<std::size_t>(c.volume()), accumulate ? 0.25 : NAN);
                 std::vector<double> want = before;
                 FusedOutput out{want.data(), packed_strides(c.extents), accumulate};
                 ref::fused_contract(c.extents, c.terms, out);
-                EXPECT_LT(error(run(c, out, before, 0, variant), want), 1e-12) << "variant " << variant;
+                EXPECT_LT(error(run(c, out, before, 0), want), 1e-12);
             }
         }
 }
@@ -86,20 +85,18 @@ TEST_F(CudaTriples, AnyTermsAnyStridesAnyExtents) {
         std::vector<double> want = before;
         out.data = want.data() + back;
         ref::fused_contract(c.extents, c.terms, out);
-        const int variant = static_cast<int>(random() % static_cast<std::uint64_t>(cuda::fused_variant_count() + 1));
-        EXPECT_LT(error(run(c, out, before, back, variant), want), 1e-12)
-            << "trial " << trial << " variant " << variant;
+        EXPECT_LT(error(run(c, out, before, back), want), 1e-12) << "trial " << trial;
     }
 }
 
 double device_energy(const BlockExtents& extents, std::span<const FusedTerm> terms, const EnergyEpilogue& epilogue,
-                     const cuda::Mirror& mirror, int variant) {
+                     const cuda::Mirror& mirror) {
     EnergyEpilogue e = epilogue;
     const auto singles = mirror(epilogue.singles);
     e.singles = singles;
     for (auto& list : e.orbital_energies) list = mirror(list);
     const auto moved = mirror(terms);
-    const cuda::DeviceFused fused(extents, moved, e, {variant});
+    const cuda::DeviceFused fused(extents, moved, e);
     fused.run();
     const double first = fused.energy();
     fused.run();
@@ -119,8 +116,7 @@ TEST_F(CudaTriples, EnergiesMatchTheStoredTensor) {
         for (TripleWeights weights : {TripleWeights::spin_orbital, TripleWeights::closed_shell}) {
             const EnergyEpilogue epilogue = c.epilogue(weights, 0.7);
             const double want = ref::fused_energy(c.extents, c.terms, epilogue);
-            const double got =
-                device_energy(c.extents, c.terms, epilogue, mirror, trial % (cuda::fused_variant_count() + 1));
+            const double got = device_energy(c.extents, c.terms, epilogue, mirror);
             EXPECT_NEAR(got, want, 1e-12 * std::max(1.0, std::abs(want)))
                 << "trial " << trial << (weights == TripleWeights::closed_shell ? " closed" : " spin");
         }
@@ -142,7 +138,7 @@ TEST_F(CudaTriples, ClosedShellBlocksSumToTheFormula) {
                 closed_shell_block(m.tensors(), {begin[k], begin[j], begin[i]}, {extent[k], extent[j], extent[i]},
                                    block);
                 block.epilogue.scale *= k == i ? 1 : (k == j || j == i) ? 3 : 6;
-                sum += device_energy(block.extents, block.terms, block.epilogue, mirror, 0);
+                sum += device_energy(block.extents, block.terms, block.epilogue, mirror);
             }
     EXPECT_NEAR(sum, want, 1e-11 * std::abs(want));
 }
@@ -155,7 +151,6 @@ TEST_F(CudaTriples, WrongInputIsAUserError) {
     const cuda::DeviceBuffer memory(static_cast<std::size_t>(c.volume()) * sizeof(double));
     const FusedOutput out{static_cast<double*>(memory.data()), packed_strides(c.extents), false};
     EXPECT_NO_THROW(cuda::DeviceFused(c.extents, terms, out));
-    EXPECT_THROW(cuda::DeviceFused(c.extents, terms, out, {99}), UserError);
     BlockExtents wrong = c.extents;
     wrong[1] = 0;
     EXPECT_THROW(cuda::DeviceFused(wrong, terms, out), UserError);

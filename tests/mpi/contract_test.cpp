@@ -17,9 +17,9 @@ namespace {
 
 using Random = std::mt19937_64;
 
-constexpr const char* kSpecs[] = {"ik,kj->ij",   "ki,kj->ji",    "aibj,jbck->ciak", "hik,hkj->hij", "ij,kl->ikjl", "ik,ik->",
-                                  "iik,kj->ij",  "ijk,kl->jl",   "ijk,jkl->li",     "ik,kj->j",     "kij,k->ij",   "abc,bd->dca",
-                                  "ijk,ijk->ij", "ijj,jk->ik"};
+constexpr const char* kSpecs[] = {"ik,kj->ij", "ki,kj->ji",   "aibj,jbck->ciak", "hik,hkj->hij", "ij,kl->ikjl",
+                                  "ik,ik->",   "iik,kj->ij",  "ijk,kl->jl",      "ijk,jkl->li",  "ik,kj->j",
+                                  "kij,k->ij", "abc,bd->dca", "ijk,ijk->ij",     "ijj,jk->ik"};
 constexpr const char* kAlgorithms[] = {"auto", "stationary_b", "outer_product", "split_k", "replicate_b"};
 
 Tiling random_tiling(Random& r) {
@@ -98,7 +98,8 @@ void random_contractions(std::uint64_t seed, int trials) {
         Tensor<T> want, got;
         ContractReport report;
         std::int64_t planned = 0, needed = 0;
-        const auto label = fmt::format("{} trial {} algorithm {} of {} ranks", spec.text(), trial, many.algorithm, ranks.size());
+        const auto label =
+            fmt::format("{} trial {} algorithm {} of {} ranks", spec.text(), trial, many.algorithm, ranks.size());
         many.on_plan = [&](const Plan& plan) {
             planned = plan.counts.sent_bytes;
             needed = plan.rank_counts[static_cast<std::size_t>(ranks.rank())].made_tiles;

@@ -66,6 +66,7 @@ class Run(unittest.TestCase):
             (["run", "blocks:4,8,0.5", "--devices", "foo"], 2, "foo"),
             (["run", "blocks:4,8,0.5", "--memory", "100B"], 3, "smallest"),
             (["bench", "triples", "--size", "Z"], 2, "Z"),
+            (["bench", "grouped"], 2, "--device"),
             (["run"], 2, "problem"),
             (["fly"], 2, "'fly'"),
             (["bench", "fly"], 2, "'fly'"),
@@ -85,7 +86,7 @@ class Run(unittest.TestCase):
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
     def test_help_has_an_example(self):
-        for command in (["info"], ["contract"], ["run"], ["plan"], ["simulate"], ["show"], ["energy"], ["bench"], ["bench", "sparse"], ["bench", "transpose"], ["bench", "triples"]):
+        for command in (["info"], ["contract"], ["run"], ["plan"], ["simulate"], ["show"], ["energy"], ["bench"], ["bench", "dense"], ["bench", "grouped"], ["bench", "sparse"], ["bench", "transpose"], ["bench", "triples"]):
             self.assertIn("Example: tessera " + command[0], run(*command, "--help").stdout)
         run("--version")
         info = json.loads(run("info", "--json").stdout)

@@ -124,6 +124,39 @@ TEST(Energy, OtherElementsAndSmallCases) {
     EXPECT_LT(run(m, "sto-3g", false, Method::rhf).total, -75);
 }
 
+/// Minutes long: run by the slow tests.
+TEST(Energy, DISABLED_ScreeningOctane) {
+    EnergyOptions o;
+    o.basis = "sto-3g";
+    o.frozen_core = true;
+    o.method = Method::ccsd;
+    const auto m = molecule("c8h18");
+    const auto stored = energy(m, o);
+    o.abcd = Abcd::direct;
+    o.screen = 1e-10;
+    const auto screened = energy(m, o);
+    EXPECT_NEAR(screened.ccsd, stored.ccsd, 1e-7);
+    EXPECT_LT(std::abs(screened.screen_change), 1e-7);
+    EXPECT_NE(screened.screen_change, 0);
+    EXPECT_LE(static_cast<double>(screened.v_tiles_made), 0.7 * static_cast<double>(screened.v_tiles));
+}
+
+TEST(Energy, ScreeningSaysWhatItDid) {
+    // Two hydrogen molecules far apart: tiles across are skipped, and nothing changes.
+    const auto m = parse_xyz("4\n\nH 0 0 0\nH 0 0 0.74\nH 0 0 20\nH 0 0 20.74\n", "h4");
+    const auto stored = run(m, "cc-pvdz", false, Method::ccsd);
+    const auto screened = run(m, "cc-pvdz", false, Method::ccsd, Abcd::direct, 1e-10, 8);
+    EXPECT_NEAR(stored.ccsd, screened.ccsd, 1e-8);
+    EXPECT_LT(screened.v_tiles_made, screened.v_tiles / 2);
+    // A coarse threshold is noticed, and the first-order change has the size of the true one.
+    const auto near = parse_xyz("4\n\nH 0 0 0\nH 0 0 0.74\nH 0 0 3\nH 0 0 3.74\n", "h4");
+    const auto exact = run(near, "cc-pvdz", false, Method::ccsd);
+    const auto coarse = run(near, "cc-pvdz", false, Method::ccsd, Abcd::direct, 1e-3, 5);
+    EXPECT_LT(coarse.v_tiles_made, coarse.v_tiles);
+    EXPECT_GT(std::abs(coarse.ccsd - exact.ccsd), 1e-9);
+    EXPECT_NEAR(coarse.screen_change, coarse.ccsd - exact.ccsd, 0.5 * std::abs(coarse.ccsd - exact.ccsd));
+}
+
 TEST(Energy, NothingToCorrelateAndOtherWrongInput) {
     Molecule m = parse_xyz("1\n\nLi 0 0 0\n", "li");
     m.charge = 1;

@@ -1,5 +1,5 @@
-// Plans of random problems for random machines go through validate; broken ones do not; counted work is what the problem
-// has; the smallest budget that is named works.
+// Plans of random problems for random machines go through validate; broken ones do not; counted work is what the
+// problem has; the smallest budget that is named works.
 
 #include "tessera/plan/plan.hpp"
 
@@ -41,7 +41,8 @@ constexpr const char* kAlgorithms[] = {"auto", "stationary_b", "outer_product", 
 Case random_case(Random& r) {
     Case c;
     const int kind = static_cast<int>(r() % 4);
-    const auto p = random_tiling(r, kind == 3 ? 2 : 6, kind == 3 ? 8 : 400), q = random_tiling(r, kind == 3 ? 2 : 6, kind == 3 ? 8 : 400);
+    const auto p = random_tiling(r, kind == 3 ? 2 : 6, kind == 3 ? 8 : 400),
+               q = random_tiling(r, kind == 3 ? 2 : 6, kind == 3 ? 8 : 400);
     const auto k = random_tiling(r, kind == 3 ? 40 : 8, 400), s = random_tiling(r, 3, 5);
     if (kind == 1) {
         c.spec = ContractionSpec("spk,ksq->psq");
@@ -288,7 +289,8 @@ TEST(Plan, ValidateCatchesWhatIsBroken) {
         breaks(6, [](Plan& p) { return p.rank_counts[0].sent_bytes += 8, true; });
         breaks(7, [](Plan& p) {
             if (p.finish_sums.empty()) return false;
-            p.finish_sums.back() = p.finish_sums.front() == p.finish_sums.back() ? p.finish_sums.back() + 1 : p.finish_sums.front();
+            p.finish_sums.back() =
+                p.finish_sums.front() == p.finish_sums.back() ? p.finish_sums.back() + 1 : p.finish_sums.front();
             return p.finish_sums.back() < static_cast<std::int32_t>(p.sums.size());
         });
         breaks(8, [](Plan& p) {  // what is loaded writes over what is in use

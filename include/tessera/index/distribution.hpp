@@ -9,8 +9,8 @@
 
 namespace tessera {
 
-/// An n-dimensional grid of ranks laid over a tile grid: each tensor index is dealt to the ranks of one dimension, tile by
-/// tile in turn (cyclic) or in contiguous blocks of tiles.
+/// An n-dimensional grid of ranks laid over a tile grid: each tensor index is dealt to the ranks of one dimension, tile
+/// by tile in turn (cyclic) or in contiguous blocks of tiles.
 class Distribution {
   public:
     enum class Deal : std::uint8_t { cyclic, blocked };

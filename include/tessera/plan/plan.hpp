@@ -28,7 +28,7 @@ struct PlanProduct {
 struct PlanArrival {
     Operand operand = Operand::b;
     std::int32_t slot = 0;
-    std::int32_t from = -1;  // load, copy: the arrival it is taken from; -1: the stored tile
+    std::int32_t from = -1;              // load, copy: the arrival it is taken from; -1: the stored tile
     std::int64_t offset = 0, bytes = 0;  // in the arena of the step's memory
     bool operator==(const PlanArrival&) const = default;
 };
@@ -112,8 +112,8 @@ struct DeviceCounts {
 struct PlanCounts {
     double flops = 0;
     std::int64_t products = 0, made_tiles = 0, made_bytes = 0;
-    std::int64_t bytes_a = 0, bytes_b = 0, bytes_c = 0;  // of tiles held for the whole run, all ranks
-    std::int64_t sent_bytes = 0;                         // between ranks, all of them
+    std::int64_t bytes_a = 0, bytes_b = 0, bytes_c = 0;                 // of tiles held for the whole run, all ranks
+    std::int64_t sent_bytes = 0;                                        // between ranks, all of them
     std::int64_t loaded_bytes = 0, stored_bytes = 0, copied_bytes = 0;  // host to device, back, device to device
     std::int64_t arena_bytes = 0;                                       // largest of any rank
     std::int64_t peak_host_bytes = 0;                                   // largest of any rank
@@ -138,11 +138,11 @@ struct Plan {
     Distribution distribution_a, distribution_b, distribution_c;
     SourceKind source_a = SourceKind::stored, source_b = SourceKind::stored;
     int ranks = 1, devices_per_rank = 0;
-    int threads = 1;             // per rank
+    int threads = 1;  // per rank
     int grid_rows = 1, grid_cols = 1;
-    std::string blocks;          // which way device blocks were formed, where there are devices
+    std::string blocks;           // which way device blocks were formed, where there are devices
     int stages = 1, buffers = 0;  // batches of made tiles on the host and how many are held at once
-    int segments = 1;            // of the contracted range, joined by a fixed tree
+    int segments = 1;             // of the contracted range, joined by a fixed tree
     double filter = 0;
     std::vector<PlanProduct> products;  // by result tile, ascending in k
     std::vector<PlanChain> chains;

@@ -46,7 +46,8 @@ class Interpreter {
           b_(b),
           c_(c),
           options_(options),
-          arena_(plan.rank_counts[static_cast<std::size_t>(rank_)].arena_bytes, options.budget, "tiles made or received"),
+          arena_(plan.rank_counts[static_cast<std::size_t>(rank_)].arena_bytes, options.budget,
+                 "tiles made or received"),
           board_(plan.steps.size()),
           messages_(plan, ranks, board_) {
         for (std::size_t i = 0; i < plan.steps.size(); ++i) {
@@ -151,8 +152,12 @@ class Interpreter {
         const auto& s = plan_.sums[id];
         return s.offset < 0 ? c_.tile(s.c) : in_arena(s.offset);
     }
-    const T* tile_a(const PlanProduct& p) { return p.at_a < 0 ? a_.stored(p.a) : in_arena(plan_.arrivals[p.at_a].offset); }
-    const T* tile_b(const PlanProduct& p) { return p.at_b < 0 ? b_.stored(p.b) : in_arena(plan_.arrivals[p.at_b].offset); }
+    const T* tile_a(const PlanProduct& p) {
+        return p.at_a < 0 ? a_.stored(p.a) : in_arena(plan_.arrivals[p.at_a].offset);
+    }
+    const T* tile_b(const PlanProduct& p) {
+        return p.at_b < 0 ? b_.stored(p.b) : in_arena(plan_.arrivals[p.at_b].offset);
+    }
 
     void make(const PlanStep& s) {
         for (auto i = s.begin; i < s.end; ++i) {
@@ -301,7 +306,7 @@ ExecuteCounts execute(const Plan& plan, Communicator& ranks, const TileSource<T>
     return Interpreter<T>(plan, ranks, a, b, c, options).run();
 }
 
-#define TESSERA_INSTANTIATE(T)                                                                                     \
+#define TESSERA_INSTANTIATE(T)                                                                                \
     template ExecuteCounts execute<T>(const Plan&, Communicator&, const TileSource<T>&, const TileSource<T>&, \
                                       const TileSink<T>&, const ExecuteOptions<T>&);
 TESSERA_INSTANTIATE(float)

@@ -51,7 +51,7 @@ struct ExecuteCounts {
 
 /// The ranks are the communicator's.
 template <Scalar T>
-ExecuteCounts execute(const Plan& plan, Communicator& ranks, const TileSource<T>& a, const TileSource<T>& b, const TileSink<T>& c,
-                      const ExecuteOptions<T>& options);
+ExecuteCounts execute(const Plan& plan, Communicator& ranks, const TileSource<T>& a, const TileSource<T>& b,
+                      const TileSink<T>& c, const ExecuteOptions<T>& options);
 
 }  // namespace tessera

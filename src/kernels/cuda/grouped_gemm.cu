@@ -27,10 +27,10 @@ constexpr Instance instance() {
 
 // In the order of kGroupedShapes.
 const Instance kInstances[] = {
-    instance<GroupedShape<2, 4, 4, 4, 4, 1>>(),
-    instance<GroupedShape<2, 2, 2, 4, 3, 3>>(),
-    instance<GroupedShape<1, 1, 2, 4, 3, 7>>(),
-    instance<GroupedShape<1, 1, 1, 2, 3, 14>>(),
+    instance<GroupedShape<2, 4, 4, 4, 32, 3, 1>>(),
+    instance<GroupedShape<2, 2, 2, 4, 32, 2, 3>>(),
+    instance<GroupedShape<1, 1, 2, 4, 16, 2, 11>>(),
+    instance<GroupedShape<1, 1, 1, 2, 16, 2, 16>>(),
 };
 
 Instance instance_of(const GroupedLaunch& launch, int shape) {

@@ -2,7 +2,7 @@
 // Device code of the grouped products in double.
 //
 // A thread block (one warp for small tiles) owns part of a C tile in registers and walks its chain in steps of at most
-// kDepth summed elements. Steps are numbered through products and work items alike: copies run Stages - 1 steps ahead
+// Depth summed elements. Steps are numbered through products and work items alike: copies run Stages - 1 steps ahead
 // of the matrix instructions, across the ends of products and of items, so the pipeline never drains until the queue is
 // empty. Warps take fragments of 16 rows by 8 columns in turn, so what an edge leaves out is left out of all of them.
 
@@ -10,21 +10,20 @@
 
 namespace tessera::kernels::cuda::device {
 
-constexpr int kDepth = 16;
-constexpr int kDeepPitch = kDepth + 4;  // of panels whose rows run along the sum: rows fall into different banks
-
 /// Fragments FragmentsM x FragmentsN per warp, WarpsM x WarpsN warps.
-template <int WarpsM, int WarpsN, int FragmentsM, int FragmentsN, int Stages, int BlocksPerSm>
+template <int WarpsM, int WarpsN, int FragmentsM, int FragmentsN, int Depth, int Stages, int BlocksPerSm>
 struct GroupedShape {
     static constexpr int warps_m = WarpsM, warps_n = WarpsN, fragments_m = FragmentsM, fragments_n = FragmentsN;
-    static constexpr int stages = Stages, blocks_per_sm = BlocksPerSm;
+    static constexpr int depth = Depth, stages = Stages, blocks_per_sm = BlocksPerSm;
     static constexpr int threads = 32 * WarpsM * WarpsN;
-    static constexpr bool fetch_ahead = threads <= 128;  // of products; long ones do without
+    static constexpr bool large = threads > 128;  // two warps and more per matrix unit, one block per multiprocessor
+    static constexpr bool fetch_ahead = !large;   // of products; long ones do without
     static constexpr int side = 16 * WarpsM * FragmentsM;
     static_assert(side == 8 * WarpsN * FragmentsN, "square blocks: both panels are copied alike");
-    static constexpr int wide_pitch = side + 4;  // of panels whose rows run along the tile
-    static constexpr int panel =
-        side * kDeepPitch > kDepth* wide_pitch ? side* kDeepPitch : kDepth* wide_pitch;  // doubles
+    // Rows of a panel run along the tile or along the sum; either way they fall into different banks.
+    static constexpr int wide_pitch = side + 4, deep_pitch = Depth + 4;
+    static_assert(wide_pitch % 8 == 4 && deep_pitch % 8 == 4);
+    static constexpr int panel = side * deep_pitch > Depth* wide_pitch ? side* deep_pitch : Depth* wide_pitch;
     static constexpr int shared_bytes = 8 * 2 * panel * Stages + 32 * Stages + 16;
 };
 
@@ -42,6 +41,15 @@ __device__ __forceinline__ void copy_async(double* to, const double* from, int b
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(bytes) : "memory");
     else
         asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(address), "l"(from), "r"(bytes) : "memory");
+}
+/// Sixteen bytes, or nothing: much shorter code than a run-time number of bytes.
+__device__ __forceinline__ void copy_async_if(double* to, const double* from, bool wanted) {
+    const auto address = static_cast<unsigned>(__cvta_generic_to_shared(to));
+    asm volatile(
+        "{ .reg .pred p; setp.ne.s32 p, %2, 0;\n"
+        "@p cp.async.cg.shared.global [%0], [%1], 16; }" ::"r"(address),
+        "l"(from), "r"(static_cast<int>(wanted))
+        : "memory");
 }
 __device__ __forceinline__ void copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int Groups>
@@ -61,6 +69,21 @@ __device__ __forceinline__ void multiply(double (&c)[4], double a, double a8, do
         "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%2,%3},{%5},{%6},{%2,%3};"
         : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
         : "d"(a), "d"(a8), "d"(b));
+#endif
+}
+
+/// The same over 16 x 8 x 16: a[2 q] and b[q] belong to the q-th four. One warp alone keeps the matrix unit busy with
+/// it.
+__device__ __forceinline__ void multiply(double (&c)[4], const double (&a)[8], const double (&b)[4]) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0,%1,%2,%3},{%4,%5,%6,%7,%8,%9,%10,%11},"
+        "{%12,%13,%14,%15},{%0,%1,%2,%3};"
+        : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+        : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]), "d"(b[0]), "d"(b[1]),
+          "d"(b[2]), "d"(b[3]));
+#else
+    for (int q = 0; q < 4; ++q) multiply(c, a[2 * q], a[2 * q + 1], b[q]);
 #endif
 }
 
@@ -105,9 +128,10 @@ struct Loader {
     unsigned flags, step_flags;
     bool wide_a, wide_b;
 
-    static constexpr int kDeepChunks = kDepth / 2, kDeepRows = S::threads / kDeepChunks;
+    static constexpr int kDeepChunks = S::depth / 2, kDeepRows = S::threads / kDeepChunks;
     static constexpr int kWideChunks = S::side / 2, kWideRows = S::threads / kWideChunks;
     static_assert(S::threads % kDeepChunks == 0 && S::threads % kWideChunks == 0);
+    static constexpr int kSlowUnroll = S::large ? 1 : 8;  // ends of sums and odd leading dimensions: keep code short
 
     __device__ __forceinline__ void begin_item() {
         if (item >= item_count) item = -1;
@@ -160,28 +184,46 @@ struct Loader {
     template <bool Wide>
     static __device__ __forceinline__ void copy_deep(double* to, const double* from, int ld, int left, int k) {
         const int thread = thread_index(), row = thread / kDeepChunks, at = 2 * (thread % kDeepChunks);
-        const int bytes = min(max(8 * (k - at), 0), 16);
-        to += row * kDeepPitch + at;
+        to += row * S::deep_pitch + at;
+        const long long next = static_cast<long long>(kDeepRows) * ld;
+        if (Wide && k == S::depth) {  // rows past the tile may hold anything: they end in no element of C
 #pragma unroll
+            for (int pass = 0; pass < S::side / kDeepRows; ++pass) {
+                copy_async_if(to + pass * kDeepRows * S::deep_pitch, from, row + pass * kDeepRows < left);
+                from += next;
+            }
+            return;
+        }
+        const int bytes = min(max(8 * (k - at), 0), 16);
+#pragma unroll kSlowUnroll
         for (int pass = 0; pass < S::side / kDeepRows; ++pass) {
             if (pass * kDeepRows >= left) break;
             const int here = row + pass * kDeepRows < left ? bytes : 0;
-            copy_chunk<Wide>(to + pass * kDeepRows * kDeepPitch, from, here);
-            from += static_cast<long long>(kDeepRows) * ld;
+            copy_chunk<Wide>(to + pass * kDeepRows * S::deep_pitch, from, here);
+            from += next;
         }
     }
     /// A panel whose stored rows run along the tile; rows past the end of the sum are zeros.
     template <bool Wide>
     static __device__ __forceinline__ void copy_wide(double* to, const double* from, int ld, int left, int k) {
         const int thread = thread_index(), row = thread / kWideChunks, at = 2 * (thread % kWideChunks);
-        const int bytes = min(max(8 * (left - at), 0), 16);
         to += row * S::wide_pitch + at;
+        const long long next = static_cast<long long>(kWideRows) * ld;
+        if (Wide && k == S::depth) {
 #pragma unroll
-        for (int pass = 0; pass < kDepth / kWideRows; ++pass) {
+            for (int pass = 0; pass < S::depth / kWideRows; ++pass) {
+                copy_async_if(to + pass * kWideRows * S::wide_pitch, from, at < left);
+                from += next;
+            }
+            return;
+        }
+        const int bytes = min(max(8 * (left - at), 0), 16);
+#pragma unroll kSlowUnroll
+        for (int pass = 0; pass < S::depth / kWideRows; ++pass) {
             if (pass * kWideRows >= (k + 3) / 4 * 4) break;
             const int here = row + pass * kWideRows < k ? bytes : 0;
             copy_chunk<Wide>(to + pass * kWideRows * S::wide_pitch, from, here);
-            from += static_cast<long long>(kWideRows) * ld;
+            from += next;
         }
     }
     template <bool Wide>
@@ -200,33 +242,33 @@ struct Loader {
             if (threadIdx.x == 0) *step = Step{nullptr, 0, 0, 0, 0, kStepStop, {}};
             return;
         }
-        const int k = min(k_left, kDepth);
+        const int k = min(k_left, S::depth);
         if (k > 0) {
             if (flags & kTransposeA) {
                 if (wide_a)
                     copy_wide<true>(panel_a, a, lda, rows, k);
                 else
                     copy_wide<false>(panel_a, a, lda, rows, k);
-                a += static_cast<long long>(kDepth) * lda;
+                a += static_cast<long long>(S::depth) * lda;
             } else {
                 if (wide_a)
                     copy_deep<true>(panel_a, a, lda, rows, k);
                 else
                     copy_deep<false>(panel_a, a, lda, rows, k);
-                a += kDepth;
+                a += S::depth;
             }
             if (flags & kTransposeB) {
                 if (wide_b)
                     copy_deep<true>(panel_b, b, ldb, columns, k);
                 else
                     copy_deep<false>(panel_b, b, ldb, columns, k);
-                b += kDepth;
+                b += S::depth;
             } else {
                 if (wide_b)
                     copy_wide<true>(panel_b, b, ldb, columns, k);
                 else
                     copy_wide<false>(panel_b, b, ldb, columns, k);
-                b += static_cast<long long>(kDepth) * ldb;
+                b += static_cast<long long>(S::depth) * ldb;
             }
         }
         step_flags |= flags & (kTransposeA | kTransposeB);
@@ -328,13 +370,18 @@ struct Accumulator {
         panel_a += (16 * (warp / S::warps_n) + lane / 4) * P::row_a + lane % 4 * P::k_a;
         panel_b += (8 * (warp % S::warps_n) + lane / 4) * P::column_b + lane % 4 * P::k_b;
         by_rows<P, S::fragments_m>(panel_a, panel_b, depth, m, n);
+        if constexpr (S::large) {  // what sixteens leave, on all fragments: those outside are never stored
+#pragma unroll 1
+            for (int k = depth / 4 * 4; k < depth; ++k)
+                four<P, S::fragments_m, S::fragments_n>(panel_a + 4 * k * P::k_a, panel_b + 4 * k * P::k_b);
+        }
     }
 
   private:
     template <bool TransposeA, bool TransposeB>
     struct Panels {
-        static constexpr int row_a = TransposeA ? 1 : kDeepPitch, k_a = TransposeA ? S::wide_pitch : 1;
-        static constexpr int column_b = TransposeB ? kDeepPitch : 1, k_b = TransposeB ? 1 : S::wide_pitch;
+        static constexpr int row_a = TransposeA ? 1 : S::deep_pitch, k_a = TransposeA ? S::wide_pitch : 1;
+        static constexpr int column_b = TransposeB ? S::deep_pitch : 1, k_b = TransposeB ? 1 : S::wide_pitch;
     };
     template <class P, int M>
     __device__ __forceinline__ void by_rows(const double* a, const double* b, int depth, int m, int n) {
@@ -344,9 +391,12 @@ struct Accumulator {
     template <class P, int M, int N>
     __device__ __forceinline__ void by_columns(const double* a, const double* b, int depth, int n) {
         if (n == N) {
-            if (depth == kDepth / 4) {
+            if constexpr (S::large) {
+#pragma unroll 1
+                for (int k = 0; k + 4 <= depth; k += 4) sixteen<P, M, N>(a + 4 * k * P::k_a, b + 4 * k * P::k_b);
+            } else if (depth == S::depth / 4) {
 #pragma unroll
-                for (int k = 0; k < kDepth / 4; ++k) four<P, M, N>(a + 4 * k * P::k_a, b + 4 * k * P::k_b);
+                for (int k = 0; k < S::depth / 4; ++k) four<P, M, N>(a + 4 * k * P::k_a, b + 4 * k * P::k_b);
             } else {
 #pragma unroll 1
                 for (int k = 0; k < depth; ++k) four<P, M, N>(a + 4 * k * P::k_a, b + 4 * k * P::k_b);
@@ -354,6 +404,26 @@ struct Accumulator {
             return;
         }
         if constexpr (N > 1) by_columns<P, M, N - 1>(a, b, depth, n);
+    }
+    template <class P, int M, int N>
+    __device__ __forceinline__ void sixteen(const double* panel_a, const double* panel_b) {
+        double b[N][4];
+#pragma unroll
+        for (int j = 0; j < N; ++j)
+#pragma unroll
+            for (int q = 0; q < 4; ++q) b[j][q] = panel_b[8 * S::warps_n * j * P::column_b + 4 * q * P::k_b];
+#pragma unroll
+        for (int i = 0; i < M; ++i) {
+            const double* p = panel_a + 16 * S::warps_m * i * P::row_a;
+            double a[8];
+#pragma unroll
+            for (int q = 0; q < 4; ++q) {
+                a[2 * q] = p[4 * q * P::k_a];
+                a[2 * q + 1] = p[4 * q * P::k_a + 8 * P::row_a];
+            }
+#pragma unroll
+            for (int j = 0; j < N; ++j) multiply(c[i][j], a, b[j]);
+        }
     }
     template <class P, int M, int N>
     __device__ __forceinline__ void four(const double* panel_a, const double* panel_b) {
@@ -405,39 +475,49 @@ __global__ void __launch_bounds__(S::threads, S::blocks_per_sm)
     const int warp = threadIdx.x / 32;
     Accumulator<S> sum;
     int m = 0, n = 0;
+    // Half of a large block's warps start copies before they multiply, the others after: two warps share a matrix unit,
+    // and one of them keeps it busy while the other is at its addresses.
+    constexpr int phases = S::large ? 2 : 1;
+    const bool copies_first = !S::large || warp < S::warps_m * S::warps_n / 2;
 #pragma unroll 1
     for (int stage = 0;;) {
         copy_wait<S::stages - 2>();
         team_sync<S>();
-        loader.settle();
-        start(stage == 0 ? S::stages - 1 : stage - 1);
         const Step step = steps[stage];
         if (step.flags & kStepStop) break;
-        if (step.flags & kStepFirst) {
-            m = ((step.rows + 15) / 16 - warp / S::warps_n + S::warps_m - 1) / S::warps_m;
-            n = ((step.columns + 7) / 8 - warp % S::warps_n + S::warps_n - 1) / S::warps_n;
-            if (step.flags & kStepResume)
-                sum.load(Accumulator<S>::place(step));
-            else
-                sum.clear();
+#pragma unroll 1
+        for (int phase = 0; phase < phases; ++phase) {
+            if ((phase == 0) == copies_first) {
+                loader.settle();
+                start(stage == 0 ? S::stages - 1 : stage - 1);
+                if (S::large) continue;
+            }
+            if (step.flags & kStepFirst) {
+                m = ((step.rows + 15) / 16 - warp / S::warps_n + S::warps_m - 1) / S::warps_m;
+                n = ((step.columns + 7) / 8 - warp % S::warps_n + S::warps_n - 1) / S::warps_n;
+                if (step.flags & kStepResume)
+                    sum.load(Accumulator<S>::place(step));
+                else
+                    sum.clear();
+            }
+            const double* a = shared + 2 * S::panel * stage;
+            const double* b = a + S::panel;
+            switch (step.flags & 3) {
+                case 0:
+                    sum.template add<false, false>(a, b, step.depth, m, n);
+                    break;
+                case 1:
+                    sum.template add<true, false>(a, b, step.depth, m, n);
+                    break;
+                case 2:
+                    sum.template add<false, true>(a, b, step.depth, m, n);
+                    break;
+                default:
+                    sum.template add<true, true>(a, b, step.depth, m, n);
+                    break;
+            }
+            if (step.flags & kStepLast) sum.store(Accumulator<S>::place(step));
         }
-        const double* a = shared + 2 * S::panel * stage;
-        const double* b = a + S::panel;
-        switch (step.flags & 3) {
-            case 0:
-                sum.template add<false, false>(a, b, step.depth, m, n);
-                break;
-            case 1:
-                sum.template add<true, false>(a, b, step.depth, m, n);
-                break;
-            case 2:
-                sum.template add<false, true>(a, b, step.depth, m, n);
-                break;
-            default:
-                sum.template add<true, true>(a, b, step.depth, m, n);
-                break;
-        }
-        if (step.flags & kStepLast) sum.store(Accumulator<S>::place(step));
         stage = stage + 1 == S::stages ? 0 : stage + 1;
     }
     copy_wait<0>();

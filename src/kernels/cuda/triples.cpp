@@ -1,9 +1,11 @@
-// Plans the fused contraction for a CUDA device: which index plays which part, and the terms in slot order.
+// Plans the fused contraction for a CUDA device: which index plays which role, which terms are matrix products, and
+// where their packed operands lie.
 #include "kernels/cuda/triples.hpp"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 #include <vector>
 
 #include "base/check.hpp"
@@ -13,119 +15,90 @@ namespace tessera::kernels::cuda {
 
 namespace {
 
-/// Which output index plays which part; roles 0..2 are in tiles of 8.
-struct Roles {
-    std::array<int, 6> index{};
-    bool fits = false;
-    double padding = 0;
-};
+using Roles = std::array<int, 6>;  // the output index of each role
 
 bool carries(const FusedTerm& t, int index, bool a) { return ((t.a_indices >> index & 1U) != 0) == a; }
 
-int layout_of(const FusedTerm& t, const Roles& roles) {
-    const bool a = carries(t, roles.index[0], true);
-    if (!carries(t, roles.index[1], a)) return 1;
-    return carries(t, roles.index[2], a) ? 0 : 2;
+/// How a term meets the roles. layout 0: not as a matrix product.
+struct Fit {
+    int layout = 0, mask = 0;
+    bool r_is_a = false;
+};
+
+Fit fit_of(const FusedTerm& t, const Roles& roles) {
+    Fit fit;
+    fit.r_is_a = carries(t, roles[0], true);
+    for (int layout : {1, 2}) {
+        if (carries(t, roles[lane_role(layout)], fit.r_is_a)) continue;
+        unsigned mask = 0;
+        for (int n = 0; n < 4; ++n)
+            if (carries(t, roles[loop_role(layout, n)], fit.r_is_a)) mask |= 1U << n;
+        if (std::popcount(mask) != 2) continue;
+        fit.layout = layout;
+        fit.mask = static_cast<int>(mask);
+        break;
+    }
+    return fit;
 }
 
-int mask_of(const FusedTerm& t, const Roles& roles, int layout) {
-    const bool a = carries(t, roles.index[0], true);
-    const int loops[4] = {roles.index[layout == 1 ? 2 : 1], roles.index[3], roles.index[4], roles.index[5]};
-    int mask = 0;
-    for (int n = 0; n < 4; ++n) mask |= carries(t, loops[n], a) ? 1 << n : 0;
-    return mask;
-}
-
-/// The choice with the least padding; the contiguous output index first, so that stores fill sectors.
-Roles choose_roles(const BlockExtents& extents, std::span<const FusedTerm> terms, std::span<const FusedTerm> singles,
-                   const FusedVariant& variant, int contiguous, bool virtual_cubes) {
-    Roles best;
-    std::array<int, 6> order{0, 1, 2, 3, 4, 5};
+/// The roles that cost least: padding, stores in partial sectors, and terms that are no matrix products.
+Roles choose_roles(const BlockExtents& extents, std::span<const FusedTerm> terms, int contiguous, bool virtual_cubes) {
+    Roles best{};
+    double least = 1e300;
+    Roles order{0, 1, 2, 3, 4, 5};
     do {
-        if (virtual_cubes && (order[0] < 3 || order[1] < 3 || order[2] < 3)) continue;
-        Roles r{order, true, 1};
+        // Closed-shell weights: loops 1, 2, 3 are c, b, a.
+        if (virtual_cubes && (order[3] != 3 || order[4] != 4 || order[5] != 5)) continue;
+        double cost = 1;
         for (int n = 0; n < 6; ++n) {
-            const int tile = n < 3 ? 8 : variant.tile[n - 2];
-            const std::int64_t e = extents[order[n]];
-            r.padding *= static_cast<double>((e + tile - 1) / tile * tile) / static_cast<double>(e);
+            const std::int64_t e = extents[order[n]], tile = role_tile(n);
+            cost *= static_cast<double>((e + tile - 1) / tile * tile) / static_cast<double>(e);
         }
-        if (contiguous >= 0 && order[0] != contiguous) r.padding *= 1.4;
-        if (best.fits && r.padding >= best.padding) continue;
-        for (std::span<const FusedTerm> list : {terms, singles})
-            for (const FusedTerm& t : list) {
-                const int layout = layout_of(t, r), mask = mask_of(t, r, layout);
-                r.fits = r.fits && layout != 0 && mask != 0 && mask != 15;
-            }
-        if (r.fits) best = r;
+        if (contiguous >= 0 && order[0] != contiguous) cost *= 1.4;
+        if (cost >= least) continue;
+        double work = 1, slow = 1;
+        for (const FusedTerm& t : terms) {
+            work += static_cast<double>(t.sum_extent);
+            slow += (fit_of(t, order).layout == 0 ? 40 : 1) * static_cast<double>(t.sum_extent);
+        }
+        cost *= slow / work;
+        if (cost < least) {
+            least = cost;
+            best = order;
+        }
     } while (std::next_permutation(order.begin(), order.end()));
     return best;
 }
-
-DeviceTerm device_term(const FusedTerm& t, const Roles& roles, int layout, int depth) {
-    std::array<int, 6> slot = roles.index;
-    if (layout == 2) std::swap(slot[1], slot[2]);
-    const bool r_is_a = carries(t, roles.index[0], true);
-    DeviceTerm d{};
-    const TermOperand &r = r_is_a ? t.a : t.b, &s = r_is_a ? t.b : t.a;
-    d.r = r.data;
-    d.s = s.data;
-    for (int n = 0; n < 6; ++n)
-        (carries(t, slot[n], r_is_a) ? d.r_stride : d.s_stride)[n] =
-            (carries(t, slot[n], r_is_a) ? r : s).stride[slot[n]];
-    d.r_sum = r.sum_stride;
-    d.s_sum = s.sum_stride;
-    d.factor = t.factor;
-    require(t.sum_extent <= INT32_MAX - 64, "fused term: summed extent {} is too long for one term on a device",
-            t.sum_extent);
-    d.sum = static_cast<int>(t.sum_extent);
-    if (layout == 0) return d;
-    d.mask = mask_of(t, roles, layout);
-    // Even pieces: 24 as 12 + 12, not 16 + 8.
-    const int pieces = (d.sum + depth - 1) / depth;
-    d.chunk = std::min(depth, ((d.sum + pieces - 1) / pieces + 3) / 4 * 4);
-    return d;
-}
-
-enum class Finish { store, energy, orbit };
 
 }  // namespace
 
 struct DeviceFused::Impl {
     FusedParams params{};
-    Finish finish = Finish::store;
-    const FusedVariant* variant = nullptr;  // null: the plain kernel
-    int number = 0;
-    Roles roles;
-    std::int64_t volume = 1, tiles = 1, partials = 0;
+    FusedFinish finish = FusedFinish::store;
+    Roles roles{};
+    std::int64_t tiles = 1, partials = 0;
     double scale = 1;
-    int grid = 0;
-    DeviceBuffer terms, partial, scratch;
+    int grid = 0, products = 0;
+    std::vector<PackItem> items;
+    // For whom each item is: a group, or -1 - (a direct term); its second operand (s, b) or its first.
+    std::vector<std::pair<int, bool>> targets;
+    std::vector<DirectTerm> direct_terms;
+    std::int64_t pack_blocks = 0;
+    DeviceBuffer packed, item_table, direct_table, partial, scratch;
 
     Impl(const BlockExtents& extents, std::span<const FusedTerm> list, std::span<const FusedTerm> singles,
-         const FusedOutput* output, const EnergyEpilogue* epilogue, const DeviceFusedTuning& tuning) {
-        const int count = fused_variant_count();
-        require(tuning.variant >= 0 && tuning.variant <= count, "device triples: variant {} of {}", tuning.variant,
-                count);
+         const FusedOutput* output, const EnergyEpilogue* epilogue) {
         const bool closed = epilogue != nullptr && epilogue->weights == TripleWeights::closed_shell;
-        number = closed || tuning.variant == 0 ? 1 : tuning.variant;
-        const FusedVariant& wanted = fused_variant(number);
+        finish = output != nullptr ? FusedFinish::store : closed ? FusedFinish::orbit : FusedFinish::energy;
         int contiguous = -1;
         for (int n = 5; output != nullptr && n >= 0; --n)
-            if (output->stride[n] == 1) contiguous = n;
-        roles = choose_roles(extents, list, singles, wanted, contiguous, closed);
-        if (roles.fits) variant = &wanted;
-        require(roles.fits || !closed,
-                "device triples: closed-shell weights need terms that split a, b and c between their operands");
-        if (!roles.fits) roles.index = {0, 1, 2, 3, 4, 5};
-        finish = output != nullptr ? Finish::store : closed ? Finish::orbit : Finish::energy;
-
+            if (output->stride[n] == 1 && extents[n] > 1) contiguous = n;
+        roles = choose_roles(extents, list, contiguous, closed);
         for (int n = 0; n < 6; ++n) {
-            const int index = roles.index[n];
+            const int index = roles[n];
             require(extents[index] <= INT32_MAX - 64, "device triples: extent {} is too long", extents[index]);
             params.extent[n] = static_cast<int>(extents[index]);
-            const int tile = n < 3 ? 8 : wanted.tile[n - 2];
-            params.tiles[n] = (params.extent[n] + tile - 1) / tile;
-            volume *= extents[index];
+            params.tiles[n] = (params.extent[n] + role_tile(n) - 1) / role_tile(n);
             tiles *= params.tiles[n];
             if (output != nullptr) params.out_stride[n] = output->stride[index];
             if (epilogue != nullptr) {
@@ -137,85 +110,224 @@ struct DeviceFused::Impl {
             params.out = output->data;
             params.accumulate = output->accumulate ? 1 : 0;
         }
-        collect(list, singles);
+        group_terms(list);
+        add_directs(list, singles);
+        place_operands();
         if (epilogue != nullptr) reserve(epilogue->scale);
     }
 
-    void collect(std::span<const FusedTerm> list, std::span<const FusedTerm> singles) {
-        std::vector<DeviceTerm> prepared;
-        for (bool single : {false, true})
-            for (int layout : {1, 2}) {
-                for (const FusedTerm& t : single ? singles : list) {
-                    if (variant == nullptr) {
-                        if (layout == 1) prepared.push_back(device_term(t, roles, 0, 0));
-                        continue;
-                    }
-                    if (layout_of(t, roles) != layout) continue;
-                    const int depth = single ? 4 : variant->depth[mask_of(t, roles, layout)];
-                    prepared.push_back(device_term(t, roles, layout, depth));
+    /// Terms with the same layout and mask share a group: their sums follow each other.
+    void group_terms(std::span<const FusedTerm> list) {
+        for (int layout : {1, 2})
+            for (int mask = 1; mask < 15; ++mask) {
+                std::int64_t sum = 0;
+                const int number = params.groups1 + params.groups2;
+                const std::size_t before = items.size();
+                for (const FusedTerm& t : list) {
+                    const Fit fit = fit_of(t, roles);
+                    if (fit.layout != layout || fit.mask != mask) continue;
+                    require(sum + t.sum_extent <= INT32_MAX - 64,
+                            "device triples: summed extents of {} are too long for one group", sum + t.sum_extent);
+                    for (bool s : {false, true}) add_product(t, fit, s, sum, number);
+                    sum += t.sum_extent;
                 }
-                int& so_far = single ? (layout == 1 ? params.singles1 : params.singles2)
-                                     : (layout == 1 ? params.terms1 : params.terms2);
-                so_far = static_cast<int>(prepared.size()) - params.terms1 - params.terms2 - params.singles1 -
-                         params.singles2;
+                if (items.size() == before) continue;
+                ++(layout == 1 ? params.groups1 : params.groups2);
+                products += static_cast<int>((items.size() - before) / 2);
+                items[items.size() - 1].zeros_behind = items[items.size() - 2].zeros_behind = 1;
+                PackedGroup& g = params.group[number];
+                g.mask = mask;
+                g.chunks = static_cast<int>((sum + kChunk - 1) / kChunk);
+                for (std::size_t n = before; n < items.size(); ++n) items[n].chunks = g.chunks;
+                for (bool s : {false, true})
+                    set_steps(s ? g.s_step : g.r_step, product_roles(layout, mask, s), std::int64_t{g.chunks} * kChunk,
+                              s ? kRowsS : kRowsR);
             }
-        params.swap_layout = params.terms2 + params.singles2 > 0 ? 1 : 0;
-        terms = DeviceBuffer(std::max<std::size_t>(1, prepared.size()) * sizeof(DeviceTerm));
-        if (!prepared.empty()) copy_to_device(terms.data(), prepared.data(), prepared.size() * sizeof(DeviceTerm));
-        params.terms = static_cast<const DeviceTerm*>(terms.data());
+        params.layout = params.groups2 > 0 ? 2 : 1;
+    }
+
+    /// The roles an operand of a product carries: of the lanes, then of its loops.
+    static std::vector<int> product_roles(int layout, int mask, bool s) {
+        std::vector<int> list{s ? lane_role(layout) : 0};
+        for (int n = 0; n < 4; ++n)
+            if (((mask >> n & 1) != 0) != s) list.push_back(loop_role(layout, n));
+        return list;
+    }
+    /// Doubles from tile to tile of a packed operand, the first role fastest, `sum` summed elements long.
+    void set_steps(long long* step, const std::vector<int>& carried, std::int64_t sum, int rows) const {
+        std::int64_t slices = 1;
+        for (int role : carried) {
+            step[role] = slices * sum * rows;
+            slices *= params.tiles[role];
+        }
+    }
+    /// One operand of a term, without its destination; `carried` in the order the packing wants.
+    PackItem item_of(const FusedTerm& t, const TermOperand& x, const std::vector<int>& carried,
+                     std::int64_t begin) const {
+        PackItem item{};
+        item.from = x.data;
+        item.factor = 1;
+        item.sum_stride = x.sum_stride;
+        item.begin = static_cast<int>(begin);
+        item.end = static_cast<int>(begin + t.sum_extent);
+        std::fill_n(item.tiles, 6, 1);
+        int at = 0;
+        for (int role : carried) {
+            item.extent[at] = params.extent[role];
+            item.stride[at] = x.stride[roles[role]];
+            item.tiles[at++] = params.tiles[role];
+        }
+        return item;
+    }
+    void add_product(const FusedTerm& t, const Fit& fit, bool s, std::int64_t begin, int group) {
+        PackItem item = item_of(t, s == fit.r_is_a ? t.b : t.a, product_roles(fit.layout, fit.mask, s), begin);
+        item.kind = s ? PackKind::s : PackKind::r;
+        item.rows = s ? kRowsS : kRowsR;
+        if (s) item.factor = t.factor;
+        items.push_back(item);
+        targets.push_back({group, s});
+    }
+
+    void add_directs(std::span<const FusedTerm> list, std::span<const FusedTerm> singles) {
+        std::int64_t shared = 0;
+        for (bool single : {false, true})
+            for (const FusedTerm& t : single ? singles : list) {
+                if (!single && fit_of(t, roles).layout != 0) continue;
+                require(t.sum_extent <= INT32_MAX - 64, "device triples: a summed extent of {} is too long",
+                        t.sum_extent);
+                DirectTerm d{};
+                d.sum = static_cast<int>(t.sum_extent);
+                for (bool a : {true, false}) {
+                    const TermOperand& x = a ? t.a : t.b;
+                    PackItem item = item_of(t, x, {}, 0);
+                    std::vector<int> carried;
+                    for (int n = 0; n < 6; ++n) {
+                        if (!carries(t, roles[n], a)) continue;
+                        carried.push_back(n);
+                        item.carried |= 1 << n;
+                        item.extent[n] = params.extent[n];
+                        item.stride[n] = x.stride[roles[n]];
+                        item.tiles[n] = params.tiles[n];
+                    }
+                    DirectOperandPlace& place = a ? d.a : d.b;
+                    item.kind = PackKind::direct;
+                    item.layout = params.layout;
+                    if (a) item.factor = t.factor;
+                    const int lane_roles[5] = {0, lane_role(params.layout), 3, 4, 5}, threads[5] = {8, 4, 2, 2, 2};
+                    place.lanes = 1;
+                    for (int n = 0; n < 5; ++n) {
+                        if ((item.carried >> lane_roles[n] & 1) == 0) continue;
+                        place.lane[n] = place.lanes;
+                        place.lanes *= threads[n];
+                    }
+                    int elements = 1;
+                    for (int n = 0; n < 4; ++n) {
+                        if ((item.carried >> loop_role(params.layout, n) & 1) == 0) continue;
+                        elements *= n == 0 ? 4 : 2;
+                        if (a) d.mask |= 1 << n;
+                    }
+                    item.rows = (elements + 1) / 2 * 2 * place.lanes;
+                    set_steps(place.step, carried, t.sum_extent, item.rows);
+                    const std::int64_t size = t.sum_extent * item.rows;
+                    place.shared_at = -1;
+                    if (single && shared + size <= kSinglesDoubles) {
+                        place.shared_at = static_cast<int>(shared);
+                        place.size = static_cast<int>(size);
+                        shared += size;
+                    }
+                    items.push_back(item);
+                    targets.push_back({-1 - static_cast<int>(direct_terms.size()), !a});
+                }
+                direct_terms.push_back(d);
+                ++(single ? params.direct_singles : params.direct_terms);
+            }
+        params.singles_early = finish == FusedFinish::energy && params.direct_terms == 0 && params.direct_singles > 0 &&
+                               params.direct_singles <= kDirectBatch;
+    }
+
+    /// Gives every packed operand its place, and the device the tables.
+    void place_operands() {
+        if (items.empty()) return;
+        std::int64_t doubles = 0;
+        std::vector<std::int64_t> at(items.size(), -1);
+        for (std::size_t n = 0; n < items.size(); ++n) {
+            PackItem& item = items[n];
+            std::int64_t slices = 1;
+            for (int tiles_along : item.tiles) slices *= tiles_along;
+            const bool direct = item.kind == PackKind::direct;
+            // The terms of a group share a place: the first has it.
+            for (std::size_t m = 0; m < n && !direct && at[n] < 0; ++m)
+                if (targets[m] == targets[n]) at[n] = at[m];
+            if (at[n] < 0) {
+                at[n] = doubles;
+                doubles += slices * item.rows * (direct ? item.end : item.chunks * std::int64_t{kChunk});
+            }
+            const int past = item.zeros_behind != 0 ? item.chunks : (item.end + kChunk - 1) / kChunk;
+            item.parts = (past - item.begin / kChunk + kPackChunks - 1) / kPackChunks;
+            item.first_block = pack_blocks;
+            pack_blocks += item.parts * slices;
+        }
+        require(pack_blocks <= INT32_MAX, "device triples: {} slices of operands are too many", pack_blocks);
+        packed = DeviceBuffer(static_cast<std::size_t>(doubles) * sizeof(double));
+        for (std::size_t n = 0; n < items.size(); ++n) {
+            items[n].to = static_cast<double*>(packed.data()) + at[n];
+            const auto [target, second] = targets[n];
+            if (target >= 0)
+                (second ? params.group[target].s : params.group[target].r) = items[n].to;
+            else
+                (second ? direct_terms[-1 - target].b : direct_terms[-1 - target].a).data = items[n].to;
+        }
+        item_table = DeviceBuffer(items.size() * sizeof(PackItem));
+        copy_to_device(item_table.data(), items.data(), items.size() * sizeof(PackItem));
+        if (direct_terms.empty()) return;
+        direct_table = DeviceBuffer(direct_terms.size() * sizeof(DirectTerm));
+        copy_to_device(direct_table.data(), direct_terms.data(), direct_terms.size() * sizeof(DirectTerm));
+        params.direct = static_cast<const DirectTerm*>(direct_table.data());
     }
 
     void reserve(double factor) {
         scale = factor;
-        if (variant == nullptr) {
-            grid = static_cast<int>(std::min<std::int64_t>(4096, (volume + kPlainThreads - 1) / kPlainThreads));
-            partials = grid;
-        } else if (finish == Finish::orbit) {
-            const std::int64_t n = params.tiles[0];
+        partials = tiles;
+        if (finish == FusedFinish::orbit) {
+            const std::int64_t n = params.tiles[3];
             partials = params.orbits = tiles / (n * n * n) * (n * (n + 1) * (n + 2) / 6);
-            const std::int64_t resident = static_cast<std::int64_t>(multiprocessors()) * variant->blocks_per_sm;
-            grid = static_cast<int>(std::min(partials, resident));
-            scratch = DeviceBuffer(static_cast<std::size_t>(grid) * 6 * variant->elements * sizeof(double));
+            grid =
+                static_cast<int>(std::min(partials, static_cast<std::int64_t>(multiprocessors()) * kFusedBlocksPerSm));
+            scratch = DeviceBuffer(static_cast<std::size_t>(grid) * 6 * kTileElements * sizeof(double));
             params.scratch = static_cast<double*>(scratch.data());
-            for (int r = 0; r < 3; ++r) params.place[r] = 5 - roles.index[r];  // output indices 5, 4, 3 are a, b, c
-        } else {
-            partials = tiles;
         }
         partial = DeviceBuffer(static_cast<std::size_t>(partials + 1) * sizeof(double));
         params.partial = static_cast<double*>(partial.data());
     }
 
     void launch(StreamHandle stream) const {
-        const bool to_energy = finish != Finish::store;
-        if (variant == nullptr) {
-            const std::int64_t blocks = (volume + kPlainThreads - 1) / kPlainThreads;
-            launch_plain(params, to_energy, volume,
-                         to_energy ? grid : static_cast<int>(std::min<std::int64_t>(blocks, 1 << 20)), stream);
-        } else if (finish == Finish::orbit) {
-            launch_orbits(number, params, grid, stream);
+        if (pack_blocks > 0)
+            launch_pack(static_cast<const PackItem*>(item_table.data()), static_cast<int>(items.size()), pack_blocks,
+                        stream);
+        if (finish == FusedFinish::orbit) {
+            launch_fused(params, finish, grid, stream);
         } else {
             // A grid holds 2^31 - 1 thread blocks; longer work goes in several.
             for (std::int64_t first = 0; first < tiles; first += INT32_MAX) {
                 FusedParams p = params;
                 p.first_tile = first;
-                launch_fused(number, p, to_energy, static_cast<int>(std::min<std::int64_t>(tiles - first, INT32_MAX)),
-                             stream);
+                launch_fused(p, finish, static_cast<int>(std::min<std::int64_t>(tiles - first, INT32_MAX)), stream);
             }
         }
-        if (to_energy) launch_reduce(params.partial, partials, scale, params.partial + partials, stream);
+        if (finish != FusedFinish::store)
+            launch_reduce(params.partial, partials, scale, params.partial + partials, stream);
     }
 };
 
-DeviceFused::DeviceFused(const BlockExtents& extents, std::span<const FusedTerm> terms, const FusedOutput& output,
-                         const DeviceFusedTuning& tuning) {
+DeviceFused::DeviceFused(const BlockExtents& extents, std::span<const FusedTerm> terms, const FusedOutput& output) {
     check_fused(extents, terms, output);
-    impl_ = std::make_unique<Impl>(extents, terms, std::span<const FusedTerm>{}, &output, nullptr, tuning);
+    impl_ = std::make_unique<Impl>(extents, terms, std::span<const FusedTerm>{}, &output, nullptr);
 }
 
-DeviceFused::DeviceFused(const BlockExtents& extents, std::span<const FusedTerm> terms, const EnergyEpilogue& epilogue,
-                         const DeviceFusedTuning& tuning) {
+DeviceFused::DeviceFused(const BlockExtents& extents, std::span<const FusedTerm> terms,
+                         const EnergyEpilogue& epilogue) {
     check_energy(extents, terms, epilogue);
-    impl_ = std::make_unique<Impl>(extents, terms, epilogue.singles, nullptr, &epilogue, tuning);
+    impl_ = std::make_unique<Impl>(extents, terms, epilogue.singles, nullptr, &epilogue);
 }
 
 DeviceFused::~DeviceFused() = default;
@@ -225,7 +337,7 @@ DeviceFused& DeviceFused::operator=(DeviceFused&&) noexcept = default;
 void DeviceFused::run(StreamHandle stream) const { impl_->launch(stream); }
 
 double DeviceFused::energy(StreamHandle stream) const {
-    require(impl_->finish != Finish::store, "device triples: this plan stores its output, it has no energy");
+    require(impl_->finish != FusedFinish::store, "device triples: this plan stores its output, it has no energy");
     double value = 0;
     copy_to_host(&value, impl_->params.partial + impl_->partials, sizeof(double), stream);
     return value;
@@ -233,11 +345,9 @@ double DeviceFused::energy(StreamHandle stream) const {
 
 std::string DeviceFused::description() const {
     const Impl& x = *impl_;
-    if (x.variant == nullptr) return "plain";
-    const FusedVariant& v = *x.variant;
-    return fmt::format("variant {}: tile 8x8x8x{}x{}x{}, {} threads, {} stages, indices {}, layouts {}+{}", x.number,
-                       v.tile[1], v.tile[2], v.tile[3], v.threads, v.stages, fmt::join(x.roles.index, ""),
-                       x.params.terms1, x.params.terms2);
+    return fmt::format("roles {}, {} products in {}+{} groups, {} direct, {:.1f} MB packed", fmt::join(x.roles, ""),
+                       x.products, x.params.groups1, x.params.groups2, x.params.direct_terms + x.params.direct_singles,
+                       static_cast<double>(x.packed.bytes()) * 1e-6);
 }
 
 }  // namespace tessera::kernels::cuda

@@ -12,28 +12,21 @@
 
 namespace tessera::kernels::cuda {
 
-/// Which instantiation to run; 0 leaves the choice to the library. For benchmarks and tests.
-struct DeviceFusedTuning {
-    int variant = 0;  // 1 .. fused_variant_count()
-};
-int fused_variant_count();
-
 /// One shape's terms, prepared on the device that was current when it was made. Throws UserError as the CPU form does.
+/// Keeps room for the packed operands: about as much as the operands of all terms together, padded to tiles.
 class DeviceFused {
   public:
-    DeviceFused(const BlockExtents& extents, std::span<const FusedTerm> terms, const FusedOutput& output,
-                const DeviceFusedTuning& tuning = {});
-    DeviceFused(const BlockExtents& extents, std::span<const FusedTerm> terms, const EnergyEpilogue& epilogue,
-                const DeviceFusedTuning& tuning = {});
+    DeviceFused(const BlockExtents& extents, std::span<const FusedTerm> terms, const FusedOutput& output);
+    DeviceFused(const BlockExtents& extents, std::span<const FusedTerm> terms, const EnergyEpilogue& epilogue);
     ~DeviceFused();
     DeviceFused(DeviceFused&&) noexcept;
     DeviceFused& operator=(DeviceFused&&) noexcept;
 
-    /// Asynchronous. One run at a time per object when it makes an energy.
+    /// Asynchronous. Reads the operands anew; one run at a time per object.
     void run(StreamHandle stream = nullptr) const;
     /// Waits for the last run; the same bits every time.
     double energy(StreamHandle stream = nullptr) const;
-    /// Variant, tile and layout in words.
+    /// Roles, groups and packed bytes in words.
     std::string description() const;
 
   private:

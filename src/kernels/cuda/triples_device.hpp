@@ -1,56 +1,107 @@
 #pragma once
-// What the host side of the fused contraction hands to its kernels. No CUDA types: triples.cpp plans, triples.cu
-// launches.
+// What the host side of the fused contraction hands to its kernels. No CUDA types: triples.cpp plans, triples.cu and
+// triples_pack.cu launch.
+//
+// The six output indices play six roles: x0 (tiles of 8), x1, x2, y1, y2, y3 (tiles of 4). A tile is 8192 elements.
+// Layout 1 spreads x0 and x1 over the lanes of a warp and loops over x2, y1, y2, y3; in layout 2 x1 and x2 have changed
+// places. A term is a matrix product in a layout if x0 comes from one operand (r), the other index of the lanes from
+// the other (s), and each operand has two of the four loops: the bits of `mask` are the loops of r.
 
 #include "kernels/cuda/device.hpp"
 
 namespace tessera::kernels::cuda {
 
-/// A term in slot order: 0 = x0, 1 = S, 2 = loop 0, 3..5 = loops 1..3. Operand r carries x0, operand s carries S.
-struct DeviceTerm {
+inline constexpr int kRoleTile0 = 8, kRoleTileN = 4;  // x0, and the others
+inline constexpr int kTileElements = 8192;
+inline constexpr int kChunk = 8;          // summed elements packed together
+inline constexpr int kRowsR = 128;        // 8 x 4 x 4 rows of operand r in a tile
+inline constexpr int kRowsS = 64;         // 4 x 4 x 4 rows of operand s
+inline constexpr int kMaxGroups = 2 * 6;  // layouts, and splits of four loops into two and two
+
+/// All terms with one layout and mask: their sums lie one behind the other in the packed operands.
+struct PackedGroup {
     const double *r, *s;
-    long long r_stride[6], s_stride[6];  // 0 where the operand does not carry the index
-    long long r_sum, s_sum;
-    double factor;
-    int sum, chunk;  // summed extent; how much of it is loaded at a time (a multiple of 4, at most 16)
-    int mask;        // bit n: loop n belongs to operand r
+    long long r_step[6], s_step[6];  // doubles from one tile to the next, by role; 0 where not carried
+    int chunks;
+    int mask;
 };
 
+/// A term that is no such product: ordinary multiply-adds. Its packed slices have, for each summed element, what the
+/// accumulators of a thread need of an operand, two by two: [pair of elements][thread][2]. A thread's number among
+/// those that differ is the sum of `lane` times (x0, S, half of y1, of y2, of y3).
+struct DirectOperandPlace {
+    const double* data;
+    long long step[6];  // doubles from one tile to the next, by role
+    int lane[5];
+    int lanes;
+    int shared_at, size;  // singles: their slices' place in shared memory, in doubles; below 0: none
+};
+inline constexpr int kSinglesDoubles = 4096;  // of shared memory, for the slices of singles
+inline constexpr int kDirectBatch = 16;       // direct terms prepared at a time
+struct DirectTerm {
+    DirectOperandPlace a, b;
+    int sum;
+    int mask;  // the loops of a, in the final layout
+};
+
+/// One operand of one term on its way into its packed place.
+enum class PackKind : int { r, s, direct };
+struct PackItem {
+    const double* from;
+    double* to;
+    // Products: of the index of the lanes, then of the loops in ascending order. Direct terms: by role.
+    long long stride[6];
+    long long sum_stride;
+    long long first_block;
+    double factor;
+    int extent[6], tiles[6];  // tiles: 1 where not carried
+    PackKind kind;
+    int layout;        // direct terms: the final one
+    int carried;       // direct terms: roles, a bit each
+    int begin, end;    // in the sum
+    int chunks;        // of the group's sum
+    int rows;          // doubles per summed element in a slice
+    int parts;         // thread blocks along the sum, kPackChunks chunks each
+    int zeros_behind;  // the last term of a group fills up its last chunk
+};
+inline constexpr int kPackChunks = 4;
+inline constexpr int kPackThreads = 256;
+
+#ifdef __CUDACC__
+#define TESSERA_BOTH_SIDES __host__ __device__
+#else
+#define TESSERA_BOTH_SIDES
+#endif
+/// Role of a loop (0 .. 3) in a layout, and of S; the tile of a role.
+TESSERA_BOTH_SIDES constexpr int loop_role(int layout, int loop) { return loop == 0 ? 3 - layout : 2 + loop; }
+TESSERA_BOTH_SIDES constexpr int lane_role(int layout) { return layout; }
+TESSERA_BOTH_SIDES constexpr int role_tile(int role) { return role == 0 ? kRoleTile0 : kRoleTileN; }
+
 struct FusedParams {
-    // By role: 0..2 the indices in tiles of 8, 3..5 the others.
-    int extent[6];
-    int tiles[6];
-    long long out_stride[6];
+    int extent[6], tiles[6];
+    PackedGroup group[kMaxGroups];
+    int groups1, groups2;  // in layout 1, then in layout 2
+    int layout;            // the final one
+    unsigned long zero;    // 0, which the compiler must not know
+    const DirectTerm* direct;
+    int direct_terms, direct_singles;  // singles lie behind the terms
+    int singles_early;                 // they are fetched before the terms: at most a batch, and no direct terms
     double* out;
+    long long out_stride[6];
     int accumulate;
-    int swap_layout;  // some term needs layout 2: the tile ends in it
-    const DeviceTerm* terms;
-    int terms1, terms2;      // in layout 1, then in layout 2
-    int singles1, singles2;  // behind them
     const double* energies[6];
     double sign[6];
     double* partial;  // one per tile, or per orbit
     double* scratch;  // orbit: six tiles per thread block
-    int place[3];     // orbit: the letter (0 = a, 1 = b, 2 = c) of roles 0..2
     long long first_tile;
     long long orbits;
 };
 
-/// One instantiation of the kernel, in numbers.
-struct FusedVariant {
-    int tile[4];  // along the four loops
-    int threads, blocks_per_sm, stages;
-    int elements;       // of a tile
-    int depth[16];      // summed elements a stage holds, by mask
-    bool closed_shell;  // has the orbit kernel
-};
-int fused_variant_count();
-const FusedVariant& fused_variant(int number);  // from 1
+enum class FusedFinish { store, energy, orbit };
+inline constexpr int kFusedThreads = 256, kFusedBlocksPerSm = 2;
 
-void launch_fused(int variant, const FusedParams& params, bool to_energy, int blocks, StreamHandle stream);
-void launch_orbits(int variant, const FusedParams& params, int blocks, StreamHandle stream);
-void launch_plain(const FusedParams& params, bool to_energy, long long elements, int blocks, StreamHandle stream);
-inline constexpr int kPlainThreads = 128;
+void launch_pack(const PackItem* items, int count, long long blocks, StreamHandle stream);
+void launch_fused(const FusedParams& params, FusedFinish finish, int blocks, StreamHandle stream);
 /// *result = scale * sum of partial[0 .. count), in a fixed order.
 void launch_reduce(const double* partial, long long count, double scale, double* result, StreamHandle stream);
 int multiprocessors();  // of the current device

@@ -9,15 +9,8 @@ namespace {
 }  // namespace
 
 struct DeviceFused::Impl {};
-int fused_variant_count() { return 0; }
-DeviceFused::DeviceFused(const BlockExtents&, std::span<const FusedTerm>, const FusedOutput&,
-                         const DeviceFusedTuning&) {
-    unavailable();
-}
-DeviceFused::DeviceFused(const BlockExtents&, std::span<const FusedTerm>, const EnergyEpilogue&,
-                         const DeviceFusedTuning&) {
-    unavailable();
-}
+DeviceFused::DeviceFused(const BlockExtents&, std::span<const FusedTerm>, const FusedOutput&) { unavailable(); }
+DeviceFused::DeviceFused(const BlockExtents&, std::span<const FusedTerm>, const EnergyEpilogue&) { unavailable(); }
 DeviceFused::~DeviceFused() = default;
 DeviceFused::DeviceFused(DeviceFused&&) noexcept = default;
 DeviceFused& DeviceFused::operator=(DeviceFused&&) noexcept = default;
