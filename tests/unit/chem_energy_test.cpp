@@ -52,9 +52,9 @@ TEST_P(Reference, AllMethods) {
 INSTANTIATE_TEST_SUITE_P(Molecules, Reference,
                          testing::Combine(testing::Values("h2o", "n2", "ch4", "c2h6"),
                                           testing::Values("def2-svp", "cc-pvdz"), testing::Bool()),
-                         [](const auto& info) {
-                             std::string n = std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param) +
-                                             (std::get<2>(info.param) ? "_fc" : "_ae");
+                         [](const auto& which) {
+                             std::string n = std::string(std::get<0>(which.param)) + "_" + std::get<1>(which.param) +
+                                             (std::get<2>(which.param) ? "_fc" : "_ae");
                              std::replace(n.begin(), n.end(), '-', '_');
                              return n;
                          });
