@@ -14,6 +14,7 @@
 #include "chem/molecule.hpp"
 #include "chem/pairs.hpp"
 #include "chem/rhf.hpp"
+#include "tessera/base/error.hpp"
 #include "tessera/contract/contract.hpp"
 
 namespace tessera::chem {
