@@ -146,7 +146,8 @@ GeneratedTensor<double> AoIntegrals::half_unpacked() const {
 
 Matrix AoIntegrals::two_electron(const Matrix& density, int threads) const {
     const auto n = pairs_.single().extent();
-    const int team = resolve_threads(threads);
+    // Small matrices are done sooner than a second thread wakes.
+    const int team = n < 40 ? 1 : resolve_threads(threads);
     std::vector<Matrix> coulomb(static_cast<std::size_t>(team)), exchange(static_cast<std::size_t>(team));
     std::atomic<std::int64_t> next{0};
     parallel_region(team, [&](int thread, int) {

@@ -25,9 +25,12 @@ Matrix stacked(const Orbitals& orbitals) {
 
 }  // namespace
 
-void write_checkpoint(const std::string& path, const Orbitals& orbitals, const Amplitudes& amplitudes, int iteration) {
+void write_checkpoint(const std::string& path, const Orbitals& orbitals, const std::vector<std::int64_t>& rows,
+                      const Amplitudes& amplitudes, int iteration) {
     const auto o = orbitals.occupied_count(), v = orbitals.virtual_count();
-    const Matrix all = stacked(orbitals);
+    const Matrix here = stacked(orbitals);
+    Matrix all(here.rows(), here.cols());
+    for (Eigen::Index r = 0; r < here.rows(); ++r) all.row(rows[r]) = here.row(r);
     const double counts[kCounts] = {kVersion,
                                     static_cast<double>(all.rows()),
                                     static_cast<double>(o),
@@ -44,8 +47,8 @@ void write_checkpoint(const std::string& path, const Orbitals& orbitals, const A
                  }));
 }
 
-std::optional<Restart> read_checkpoint(const std::string& path, const Orbitals& orbitals, const Matrix& overlap,
-                                       TensorWork& work) {
+std::optional<Restart> read_checkpoint(const std::string& path, const Orbitals& orbitals,
+                                       const std::vector<std::int64_t>& rows, const Matrix& overlap, TensorWork& work) {
     if (std::error_code none; !std::filesystem::exists(path, none)) return std::nullopt;
     const auto file = read_tensor<double>(path);
     const auto o = orbitals.occupied_count(), v = orbitals.virtual_count(), n = orbitals.occupied_matrix.rows();
@@ -61,7 +64,9 @@ std::optional<Restart> read_checkpoint(const std::string& path, const Orbitals& 
 
     const auto stored = file.tile(IndexVector{1});
     require(!stored.empty(), "checkpoint {}: its orbitals are zero", path);
-    const Matrix old = Eigen::Map<const Matrix>(stored.data(), n, o + v);
+    const Eigen::Map<const Matrix> given(stored.data(), n, o + v);
+    Matrix old(n, o + v);
+    for (Eigen::Index r = 0; r < n; ++r) old.row(r) = given.row(rows[r]);
     const Matrix to_o = old.leftCols(o).transpose() * overlap * orbitals.occupied_matrix;
     const Matrix to_v = old.rightCols(v).transpose() * overlap * orbitals.virtual_matrix;
     const double off = std::max((to_o.transpose() * to_o - Matrix::Identity(o, o)).cwiseAbs().maxCoeff(),

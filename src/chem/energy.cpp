@@ -100,6 +100,8 @@ class Calculation {
     std::unique_ptr<AoIntegrals> ao_;
     AoTiling ao_tiling_;
     RhfResult scf_;
+    std::vector<std::size_t> input_atom_;   // of each atom: its place in the input
+    std::vector<std::int64_t> input_rows_;  // of each basis function: likewise
 };
 
 void Calculation::check() {
@@ -144,6 +146,7 @@ std::vector<std::int64_t> Calculation::order_by_clusters(std::int64_t functions)
     std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return group[a] < group[b]; });
     const auto atoms = molecule_.atoms;
     for (std::size_t i = 0; i < order.size(); ++i) molecule_.atoms[i] = atoms[order[i]];
+    input_atom_ = std::move(order);
     std::sort(group.begin(), group.end());
     return group;
 }
@@ -157,6 +160,13 @@ void Calculation::self_consistent_field() {
     say(fmt::format("{} atoms, {} electrons, {} basis functions ({})", molecule_.atoms.size(), molecule_.electrons(),
                     basis.functions, basis.name));
     check_memory(basis.functions);
+    std::vector<std::int64_t> first(input_atom_.size() + 1, 0);
+    for (std::size_t a = 0; a < input_atom_.size(); ++a)
+        first[input_atom_[a] + 1] = basis.functions_of(static_cast<std::int64_t>(a));
+    std::partial_sum(first.begin(), first.end(), first.begin());
+    for (std::size_t a = 0; a < input_atom_.size(); ++a)
+        for (std::int64_t f = 0; f < basis.functions_of(static_cast<std::int64_t>(a)); ++f)
+            input_rows_.push_back(first[input_atom_[a]] + f);
     double start = now_seconds();
     ao_tiling_ = tile_clusters(basis, clusters);
     ao_ = std::make_unique<AoIntegrals>(*integrals_, ao_tiling_, options_.threads);
@@ -212,12 +222,12 @@ void Calculation::correlate() {
     how.max_iterations = options_.max_iterations;
     how.log = options_.log;
     if (!options_.checkpoint.empty()) {
-        if (auto restart = read_checkpoint(options_.checkpoint, orbitals, scf_.overlap, work_)) {
+        if (auto restart = read_checkpoint(options_.checkpoint, orbitals, input_rows_, scf_.overlap, work_)) {
             t = std::move(restart->amplitudes);
             say(fmt::format("going on from iteration {} in {}", restart->iteration, options_.checkpoint));
         }
         how.keep = [&](const Amplitudes& now, int iteration, double) {
-            write_checkpoint(options_.checkpoint, orbitals, now, iteration);
+            write_checkpoint(options_.checkpoint, orbitals, input_rows_, now, iteration);
         };
     }
     std::unique_ptr<AbcdTerm> abcd;

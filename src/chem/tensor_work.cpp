@@ -14,11 +14,31 @@ void TensorWork::note(ContractReport report, double start) {
     last_ = std::move(report);
 }
 
+namespace {
+
+/// Small work is done by one thread: waking the others costs more than they save. The result is the same bits.
+int threads_for(std::string_view spec, const Shape& a, const Shape* b, int threads) {
+    double work = 1;
+    std::string seen;
+    const auto count = [&](std::string_view labels, const TileGrid& grid) {
+        for (int d = 0; d < grid.rank() && d < static_cast<int>(labels.size()); ++d)
+            if (seen.find(labels[d]) == std::string::npos) {
+                seen += labels[d];
+                work *= static_cast<double>(grid.tiling(d).extent());
+            }
+    };
+    count(spec, a.grid());
+    if (b) count(spec.substr(spec.find(',') + 1), b->grid());
+    return work < (b ? 2e6 : 2e5) ? 1 : threads;
+}
+
+}  // namespace
+
 RealTensor TensorWork::product(std::string_view spec, const RealOperand& a, const RealOperand& b, double alpha) {
     const double start = now_seconds();
     ContractOptions options;
     options.alpha = alpha;
-    options.threads = threads_;
+    options.threads = threads_for(spec, a.shape(), &b.shape(), threads_);
     auto result = contract<double>(spec, a, b, options);
     note(std::move(result.report), start);
     return std::move(result.tensor);
@@ -30,14 +50,14 @@ void TensorWork::add_product(std::string_view spec, const RealOperand& a, const 
     ContractOptions options;
     options.alpha = alpha;
     options.beta = 1;
-    options.threads = threads_;
+    options.threads = threads_for(spec, a.shape(), &b.shape(), threads_);
     note(contract_into<double>(spec, a, b, c, options), start);
 }
 
 RealTensor TensorWork::lean_product(std::string_view spec, const RealOperand& a, const RealOperand& b) {
     const double start = now_seconds();
     ContractOptions options;
-    options.threads = threads_;
+    options.threads = threads_for(spec, a.shape(), &b.shape(), threads_);
     constexpr std::int64_t kRoom = 96 << 20;
     const auto grid = ContractionSpec(spec).result_grid(a.shape().grid(), b.shape().grid());
     options.memory = kRoom + 8 * grid.element_total() + 64 * grid.tile_total();
@@ -59,7 +79,7 @@ RealTensor TensorWork::lean_product(std::string_view spec, const RealOperand& a,
 RealTensor TensorWork::permuted(std::string_view spec, const RealTensor& a) {
     const double start = now_seconds();
     ContractOptions options;
-    options.threads = threads_;
+    options.threads = threads_for(spec, a.shape(), nullptr, threads_);
     auto result = contract(spec, a, options);
     note(std::move(result.report), start);
     return std::move(result.tensor);
