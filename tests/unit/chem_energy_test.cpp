@@ -149,9 +149,9 @@ TEST(Energy, ScreeningSaysWhatItDid) {
     EXPECT_NEAR(stored.ccsd, screened.ccsd, 1e-8);
     EXPECT_LT(screened.v_tiles_made, screened.v_tiles / 2);
     // A coarse threshold is noticed, and the first-order change has the size of the true one.
-    const auto near = parse_xyz("4\n\nH 0 0 0\nH 0 0 0.74\nH 0 0 3\nH 0 0 3.74\n", "h4");
+    const auto near = parse_xyz("4\n\nH 0 0 0\nH 0 0 0.74\nH 0 0 4\nH 0 0 4.74\n", "h4");
     const auto exact = run(near, "cc-pvdz", false, Method::ccsd);
-    const auto coarse = run(near, "cc-pvdz", false, Method::ccsd, Abcd::direct, 1e-6, 5);
+    const auto coarse = run(near, "cc-pvdz", false, Method::ccsd, Abcd::direct, 1e-6, 32);
     EXPECT_LT(coarse.v_tiles_made, coarse.v_tiles);
     EXPECT_GT(std::abs(coarse.ccsd - exact.ccsd), 1e-9);
     EXPECT_NEAR(coarse.screen_change, coarse.ccsd - exact.ccsd, 0.5 * std::abs(coarse.ccsd - exact.ccsd));
