@@ -157,9 +157,14 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
     require(options.memory >= 0, "memory budget {} is negative", options.memory);
     const T alpha = scalar_of<T>(options.alpha, "alpha"), beta = scalar_of<T>(options.beta, "beta");
     require(old || beta == T(0), "beta is {}, but there is no C to add to: use contract_into", options.beta.real());
-    if (old)
-        require(old->grid() == grid, "spec '{}': C is {}, but the result is {}", spec.text(), to_string(old->grid()),
-                to_string(grid));
+    if (old && !(old->grid() == grid)) {
+        const auto is = to_string(old->grid()), wanted = to_string(grid);
+        std::string where;  // where they look alike
+        for (int d = 0; is == wanted && d < grid.rank() && where.empty(); ++d)
+            if (!(old->grid().tiling(d) == grid.tiling(d)))
+                where = fmt::format(": index {}: {}", d, first_difference(old->grid().tiling(d), grid.tiling(d)));
+        user_error("spec '{}': C is {}, but the result is {}{}", spec.text(), is, wanted, where);
+    }
     const bool adds = old && beta != T(0);
 
     Communicator& ranks = ranks_of(a, b, old, options);

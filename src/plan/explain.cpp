@@ -111,10 +111,13 @@ std::string explain(const Plan& plan) {
                        plan.threads == 1 ? "" : "s");
     if (plan.segments > 1) out += fmt::format(", k in {} segments joined by a fixed tree", plan.segments);
     out += "\n";
-    if (n.made_tiles > 0)
-        out += fmt::format("  made       {} tiles ({}) in {} stage{}, {} held at a time\n", format_count(n.made_tiles),
-                           format_bytes(n.made_bytes), format_count(plan.stages), plan.stages == 1 ? "" : "s",
-                           plan.buffers);
+    if (n.made_tiles > 0) {
+        out += fmt::format("  made       {} tiles ({})", format_count(n.made_tiles), format_bytes(n.made_bytes));
+        if (plan.buffers > 0)
+            out += fmt::format(" in {} stage{}, {} held at a time", format_count(plan.stages),
+                               plan.stages == 1 ? "" : "s", plan.buffers);
+        out += "\n";
+    }
     if (plan.ranks > 1) {
         std::int64_t most = 0;
         for (const auto& r : plan.rank_counts) most = std::max(most, r.received_bytes);
