@@ -101,29 +101,28 @@ std::string summary(const Options& o, const chem::EnergyResult& r) {
 }
 
 void run(Options& o) {
-    require(
-        o.devices == "none" || o.devices == "all" || o.devices.find_first_not_of("0123456789,") == std::string::npos,
-        "--devices {}: none, all, or numbers as in 0 or 0,0", o.devices);
-    if (o.devices != "none")
-        throw BackendUnavailable(
-            fmt::format("--devices {}: this build runs energies on the CPU; use --devices none", o.devices));
     auto& e = o.energy;
     e.method = chem::parse_method(o.method);
     require(o.abcd == "stored" || o.abcd == "direct", "--abcd {}: stored or direct", o.abcd);
     e.abcd = o.abcd == "direct" ? chem::Abcd::direct : chem::Abcd::stored;
     require(e.screen == 0 || e.abcd == chem::Abcd::direct, "--screen {}: screens the integrals of --abcd direct",
             e.screen);
-    e.memory = o.memory.empty() ? 0 : parse_bytes(o.memory);
+    e.devices = parse_devices(o.devices);
+    (e.devices.empty() ? e.memory : e.device_memory) = o.memory.empty() ? 0 : parse_bytes(o.memory);
+    Communicator& ranks = mpi_world();
+    if (ranks.size() > 1) e.communicator = &ranks;
+    const bool first = ranks.rank() == 0;
     e.threads = o.common.threads;
-    if (!e.checkpoint.empty()) require_writable(e.checkpoint);
+    if (!e.checkpoint.empty() && first) require_writable(e.checkpoint);
     auto molecule = chem::read_xyz(o.molecule);
     molecule.charge = o.charge;
-    if (!o.common.quiet)
+    if (!o.common.quiet && first)
         e.log = [to = o.common.json ? stderr : stdout](const std::string& line) {
             fmt::print(to, "{}\n", line);
             std::fflush(to);
         };
     const auto result = chem::energy(molecule, e);
+    if (!first) return;
     if (o.common.json)
         print_json(to_json(o, result));
     else if (!o.common.quiet)

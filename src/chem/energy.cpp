@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <numeric>
 
 #include "base/check.hpp"
@@ -65,7 +66,9 @@ std::int64_t needed_bytes(std::int64_t functions, std::int64_t occupied, std::in
 class Calculation {
   public:
     Calculation(const Molecule& molecule, const EnergyOptions& options)
-        : molecule_(molecule), options_(options), work_(options.threads) {}
+        : molecule_(molecule),
+          options_(options),
+          work_({options.threads, options.communicator, options.devices, options.device_memory}) {}
 
     EnergyResult run() {
         const double start = now_seconds();
@@ -89,6 +92,7 @@ class Calculation {
     void check_memory(std::int64_t functions);
     std::vector<std::int64_t> order_by_clusters(std::int64_t functions);
     void self_consistent_field();
+    void share_orbitals(Communicator& ranks);
     void correlate();
     void report_screening(DirectAbcd& abcd, const MoIntegrals& mo, const Orbitals& orbitals, const Amplitudes& t);
 
@@ -181,6 +185,7 @@ void Calculation::self_consistent_field() {
     how.log = options_.log;
     say("RHF");
     scf_ = rhf(molecule_, *integrals_, *ao_, atomic_guess(molecule_, set, basis), how);
+    if (options_.communicator) share_orbitals(*options_.communicator);
     result_.nuclear = molecule_.nuclear_repulsion();
     result_.rhf = scf_.energy;
     result_.scf_iterations = scf_.iterations;
@@ -189,6 +194,24 @@ void Calculation::self_consistent_field() {
     result_.occupied = scf_.occupied - result_.frozen;
     result_.virtuals = scf_.coefficients.cols() - scf_.occupied;
     result_.scf_seconds = now_seconds() - start;
+}
+
+/// Everyone goes on with the same numbers to the last bit: rank 0's.
+void Calculation::share_orbitals(Communicator& ranks) {
+    std::vector<double> numbers{scf_.energy, static_cast<double>(scf_.iterations)};
+    const auto put = [&](const auto& m) { numbers.insert(numbers.end(), m.data(), m.data() + m.size()); };
+    put(scf_.coefficients);
+    put(scf_.orbital_energies);
+    const auto from = std::as_bytes(std::span(numbers));
+    std::vector<std::byte> bytes(from.begin(), from.end());
+    ranks.broadcast(bytes, 0);
+    ensure(bytes.size() == from.size(), "ranks have orbitals of {} and {} bytes", from.size(), bytes.size());
+    std::memcpy(numbers.data(), bytes.data(), bytes.size());
+    scf_.energy = numbers[0];
+    scf_.iterations = static_cast<int>(numbers[1]);
+    std::copy_n(numbers.begin() + 2, scf_.coefficients.size(), scf_.coefficients.data());
+    std::copy_n(numbers.begin() + 2 + scf_.coefficients.size(), scf_.orbital_energies.size(),
+                scf_.orbital_energies.data());
 }
 
 void Calculation::correlate() {
@@ -226,7 +249,10 @@ void Calculation::correlate() {
             t = std::move(restart->amplitudes);
             say(fmt::format("going on from iteration {} in {}", restart->iteration, options_.checkpoint));
         }
+        // Everyone has read it before anyone writes it.
+        if (options_.communicator) options_.communicator->barrier();
         how.keep = [&](const Amplitudes& now, int iteration, double) {
+            if (options_.communicator && options_.communicator->rank() != 0) return;
             write_checkpoint(options_.checkpoint, orbitals, input_rows_, now, iteration);
         };
     }
@@ -258,7 +284,8 @@ void Calculation::correlate() {
         told = static_cast<int>(4 * done / total);
         say(fmt::format("{:5} % {:43.2f} s", 25 * told, now_seconds() - start));
     };
-    const auto triples = triples_energy(mo, orbitals, cc_result.amplitudes, options_.threads, tell);
+    const auto triples =
+        triples_energy(mo, orbitals, cc_result.amplitudes, options_.threads, options_.communicator, tell);
     result_.triples = triples.energy;
     result_.triples_flops = triples.flops;
     result_.triples_seconds = now_seconds() - start;

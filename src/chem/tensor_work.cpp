@@ -1,6 +1,7 @@
 #include "chem/tensor_work.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/clock.hpp"
 #include "tessera/base/error.hpp"
@@ -16,8 +17,8 @@ void TensorWork::note(ContractReport report, double start) {
 
 namespace {
 
-/// Small work is done by one thread: waking the others costs more than they save. The result is the same bits.
-int threads_for(std::string_view spec, const Shape& a, const Shape* b, int threads) {
+/// Multiply-adds of a dense contraction of these extents.
+double work_of(std::string_view spec, const Shape& a, const Shape* b) {
     double work = 1;
     std::string seen;
     const auto count = [&](std::string_view labels, const TileGrid& grid) {
@@ -29,17 +30,53 @@ int threads_for(std::string_view spec, const Shape& a, const Shape* b, int threa
     };
     count(spec, a.grid());
     if (b) count(spec.substr(spec.find(',') + 1), b->grid());
-    return work < (b ? 2e6 : 2e5) ? 1 : threads;
+    return work;
+}
+
+/// Small work is done by one thread: waking the others costs more than they save. The result is the same bits.
+int threads_for(std::string_view spec, const Shape& a, const Shape* b, int threads) {
+    return work_of(spec, a, b) < (b ? 2e6 : 2e5) ? 1 : threads;
+}
+
+constexpr double kWorthSharing = 5e7;  // multiply-adds that pay for messages, or for the way to a device
+
+/// The same tensor with each tile on one rank only. Everyone has all of x.
+RealTensor deal(const RealTensor& x, Communicator& ranks, int threads) {
+    return RealTensor::generate(
+        x.shape(),
+        [&](const TileInfo& info, std::span<double> out) { std::ranges::copy(x.tile(info.coordinates), out.begin()); },
+        threads, {ranks, Distribution::even(x.grid(), ranks.size())});
 }
 
 }  // namespace
+
+/// On all ranks and devices where it pays; the result is whole on every rank.
+Contraction<double> TensorWork::shared_product(std::string_view spec, const RealOperand& a, const RealOperand& b,
+                                               ContractOptions options) {
+    const bool large = work_of(spec, a.shape(), &b.shape()) >= kWorthSharing;
+    if (large) {
+        options.devices = workers_.devices;
+        options.device_memory = workers_.device_memory;
+    }
+    if (!large || workers_.rank_count() == 1) return contract<double>(spec, a, b, options);
+    options.memory = 0;
+    options.communicator = workers_.ranks;
+    std::optional<RealTensor> dealt[2];
+    if (a.stored()) dealt[0] = deal(*a.stored(), *workers_.ranks, threads_);
+    if (b.stored()) dealt[1] = deal(*b.stored(), *workers_.ranks, threads_);
+    auto result =
+        contract<double>(spec, dealt[0] ? RealOperand(*dealt[0]) : a, dealt[1] ? RealOperand(*dealt[1]) : b, options);
+    const auto all = result.tensor.to_dense();
+    result.tensor = RealTensor::from_dense(result.tensor.grid(), all);
+    return result;
+}
 
 RealTensor TensorWork::product(std::string_view spec, const RealOperand& a, const RealOperand& b, double alpha) {
     const double start = now_seconds();
     ContractOptions options;
     options.alpha = alpha;
     options.threads = threads_for(spec, a.shape(), &b.shape(), threads_);
-    auto result = contract<double>(spec, a, b, options);
+    auto result = shared_product(spec, a, b, options);
     note(std::move(result.report), start);
     return std::move(result.tensor);
 }
@@ -49,8 +86,14 @@ void TensorWork::add_product(std::string_view spec, const RealOperand& a, const 
     const double start = now_seconds();
     ContractOptions options;
     options.alpha = alpha;
-    options.beta = 1;
     options.threads = threads_for(spec, a.shape(), &b.shape(), threads_);
+    if (workers_.rank_count() > 1 && work_of(spec, a.shape(), &b.shape()) >= kWorthSharing) {
+        auto result = shared_product(spec, a, b, options);
+        c = add(1.0, result.tensor, 1.0, c);
+        note(std::move(result.report), start);
+        return;
+    }
+    options.beta = 1;
     note(contract_into<double>(spec, a, b, c, options), start);
 }
 
@@ -64,13 +107,13 @@ RealTensor TensorWork::lean_product(std::string_view spec, const RealOperand& a,
     for (const auto* x : {&a, &b})
         if (x->stored()) options.memory += x->stored()->tile_bytes();
     try {
-        auto result = contract<double>(spec, a, b, options);
+        auto result = shared_product(spec, a, b, options);
         note(std::move(result.report), start);
         return std::move(result.tensor);
     } catch (const BudgetError& e) {
         // A single tile is larger than the room.
         options.memory = e.smallest_bytes() + kRoom;
-        auto result = contract<double>(spec, a, b, options);
+        auto result = shared_product(spec, a, b, options);
         note(std::move(result.report), start);
         return std::move(result.tensor);
     }

@@ -11,9 +11,19 @@ namespace tessera::chem {
 using RealTensor = Tensor<double>;
 using RealOperand = ContractOperand<double>;
 
+/// Who does it. With several ranks each holds all tensors; large products are dealt out and their results gathered,
+/// with the bits that one rank alone would get.
+struct TensorWorkers {
+    int threads = 0;
+    Communicator* ranks = nullptr;
+    std::vector<int> devices;
+    std::int64_t device_memory = 0;
+    int rank_count() const { return ranks ? ranks->size() : 1; }
+};
+
 class TensorWork {
   public:
-    explicit TensorWork(int threads) : threads_(threads) {}
+    explicit TensorWork(TensorWorkers workers) : workers_(std::move(workers)), threads_(workers_.threads) {}
 
     /// alpha a b
     RealTensor product(std::string_view spec, const RealOperand& a, const RealOperand& b, double alpha = 1);
@@ -25,6 +35,7 @@ class TensorWork {
     RealTensor permuted(std::string_view spec, const RealTensor& a);
 
     int threads() const { return threads_; }
+    const TensorWorkers& workers() const { return workers_; }
     double seconds() const { return seconds_; }
     double flops() const { return flops_; }
     std::int64_t count() const { return count_; }
@@ -32,6 +43,9 @@ class TensorWork {
 
   private:
     void note(ContractReport report, double start);
+    Contraction<double> shared_product(std::string_view spec, const RealOperand& a, const RealOperand& b,
+                                       ContractOptions options);
+    TensorWorkers workers_;
     int threads_;
     double seconds_ = 0, flops_ = 0;
     std::int64_t count_ = 0;

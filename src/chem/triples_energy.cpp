@@ -5,7 +5,8 @@
 namespace tessera::chem {
 
 TriplesResult triples_energy(const MoIntegrals& integrals, const Orbitals& orbitals, const Amplitudes& amplitudes,
-                             int threads, const std::function<void(double done, double total)>& progress) {
+                             int threads, Communicator* ranks,
+                             const std::function<void(double done, double total)>& progress) {
     TriplesResult out;
     kernels::ClosedShellTensors x;
     x.occupied = orbitals.occupied_count();
@@ -41,10 +42,18 @@ TriplesResult triples_energy(const MoIntegrals& integrals, const Orbitals& orbit
     };
     // All orders of i, j, k give the same energy. For each j: all k < j < i at once, which stand for six orders, then
     // all (k, j, j), for three; k = j adds nothing. The kernel runs its vectors along the longest of the ranges.
-    for (std::int64_t j = 0; j < o; ++j) {
+    // Ranks take the j in turn.
+    const int rank = ranks ? ranks->rank() : 0, size = ranks ? ranks->size() : 1;
+    for (std::int64_t j = rank; j < o; j += size) {
         add({0, j}, {j, 1}, {j + 1, o - 1 - j}, 6);
         add({0, o}, {j, 1}, {j, 1}, 3);
-        if (progress) progress(static_cast<double>(++done), static_cast<double>(o));
+        if (progress) progress(static_cast<double>(done += size), static_cast<double>(o));
+    }
+    if (size > 1) {
+        double all[] = {out.energy, out.flops};
+        ranks->sum(std::span<double>(all));
+        out.energy = all[0];
+        out.flops = all[1];
     }
     return out;
 }

@@ -10,7 +10,9 @@ namespace tessera::chem {
 struct TriplesResult {
     double energy = 0, flops = 0;
 };
+/// Ranks (none: this process) share the work; all get the result.
 TriplesResult triples_energy(const MoIntegrals& integrals, const Orbitals& orbitals, const Amplitudes& amplitudes,
-                             int threads, const std::function<void(double done, double total)>& progress);
+                             int threads, Communicator* ranks,
+                             const std::function<void(double done, double total)>& progress);
 
 }  // namespace tessera::chem

@@ -8,6 +8,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/chem/molecule.hpp"
+#include "tessera/comm/communicator.hpp"
 
 namespace tessera::chem {
 
@@ -41,6 +42,11 @@ struct EnergyOptions {
     std::int64_t memory = 0;  // bytes; 0: no limit
     int threads = 0;          // 0: all cores
     std::int64_t tile = 32;   // about this many orbitals in a tile
+    /// Ranks that share the work of large contractions and of the triples; each holds all tensors. None: this process.
+    Communicator* communicator = nullptr;
+    /// GPUs (of each rank) for large contractions; bytes on each, 0: what is free.
+    std::vector<int> devices;
+    std::int64_t device_memory = 0;
     /// Progress, a line at a time.
     std::function<void(const std::string&)> log;
 };
