@@ -5,6 +5,7 @@
 #include "base/units.hpp"
 #include "command.hpp"
 #include "commit.hpp"
+#include "kernels/cuda/device.hpp"
 #include "probe/rates.hpp"
 
 namespace tessera::app {
@@ -53,6 +54,11 @@ nlohmann::json to_json(const ContractionSummary& s) {
         {"commit", bench::build_commit()},
     };
     if (!s.problem.empty()) j["problem"] = s.problem;
+    if (!r.devices.empty()) {
+        const auto info = kernels::cuda::device_info(r.devices.front());
+        j["device"] = info.name;
+        j["driver"] = info.driver;
+    }
     return j;
 }
 

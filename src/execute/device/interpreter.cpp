@@ -14,7 +14,8 @@ namespace tessera {
 
 namespace {
 constexpr std::int64_t kElement[] = {4, 8, 8, 16};
-}
+constexpr std::int64_t kMostImageBytes = std::int64_t{16} << 20;  // a quarter of it describes 100,000 products
+}  // namespace
 
 template <Scalar T>
 DeviceInterpreter<T>::DeviceInterpreter(std::span<const std::unique_ptr<Device>> devices, const Plan& plan, int rank,
@@ -116,7 +117,8 @@ void DeviceInterpreter<T>::make_rings() {
         if (loads > 0) pin(e, e.in, std::max(largest_in, std::min(loads, std::max(share * 2 / 5, 3 * largest_in))));
         if (stores > 0)
             pin(e, e.out, std::max(largest_out, std::min(stores, std::max(share * 3 / 5, 3 * largest_out))));
-        pin(e, e.images, e.device->reserve_bytes() / StagingRing::kAlignment * StagingRing::kAlignment);
+        pin(e, e.images,
+            std::min(kMostImageBytes, e.device->reserve_bytes()) / StagingRing::kAlignment * StagingRing::kAlignment);
     }
 }
 

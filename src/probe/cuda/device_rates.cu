@@ -4,6 +4,7 @@
 #include <functional>
 #include <vector>
 
+#include "base/hash.hpp"
 #include "kernels/cuda/check.hpp"
 #include "kernels/cuda/device.hpp"
 #include "kernels/cuda/grouped_gemm.hpp"
@@ -29,17 +30,19 @@ double seconds_of(const std::function<void()>& work, int runs = 3) {
     return best;
 }
 
-/// Square products of one size in chains, on operands that are not all in the caches.
+/// Products whose extents are spread evenly around `size`, in chains, on operands that are not all in the caches: real
+/// tiles are of no round size.
 double gemm_rate(std::int64_t size, std::int64_t tiles, std::int64_t chain, int multiprocessors) {
     constexpr std::int64_t kOperands = 64;
-    const auto tile_bytes = size * size * static_cast<std::int64_t>(sizeof(double));
+    const std::int64_t most = (size + size * 2 / 5) / 2 * 2, ld = most;
+    const auto tile_bytes = most * most * static_cast<std::int64_t>(sizeof(double));
     cuda::DeviceBuffer memory(static_cast<std::size_t>((tiles + 2 * kOperands) * tile_bytes));
     auto* at = static_cast<std::byte*>(memory.data());
+    const auto side = static_cast<std::int32_t>(most);
     cuda::HashList values(ScalarKind::f64);
     for (std::int64_t i = 0; i < 2 * kOperands; ++i)
-        values.add({cuda::address_of(at + (tiles + i) * tile_bytes), static_cast<std::uint64_t>(i), 1.0,
-                    static_cast<std::int32_t>(size), static_cast<std::int32_t>(size), static_cast<std::int32_t>(size),
-                    0});
+        values.add(
+            {cuda::address_of(at + (tiles + i) * tile_bytes), static_cast<std::uint64_t>(i), 1.0, side, side, side, 0});
     const auto with_image = [](auto& list, const auto& launch, const auto& use) {
         std::vector<std::byte> host(static_cast<std::size_t>(launch.bytes));
         list.write_image(host.data());
@@ -51,13 +54,19 @@ double gemm_rate(std::int64_t size, std::int64_t tiles, std::int64_t chain, int 
     const auto make = values.plan();
     with_image(values, make, [&](void* image) { cuda::run_hash(make, image); });
 
+    std::uint64_t state = 1;
+    const auto extent = [&] {
+        state = mix64(state);
+        const auto least = size - size * 2 / 5;
+        return least + static_cast<std::int64_t>(state % static_cast<std::uint64_t>(most - least + 1));
+    };
     cuda::GroupedList products(ScalarKind::f64);
     for (std::int64_t t = 0; t < tiles; ++t) {
-        products.add_tile(cuda::address_of(at + t * tile_bytes), size, size, size, false);
+        products.add_tile(cuda::address_of(at + t * tile_bytes), extent(), extent(), ld, false);
         for (std::int64_t k = 0; k < chain; ++k) {
             const auto a = (t / 8 * chain + k) % kOperands, b = (t % 8 * chain + k) % kOperands;
-            products.add_product(cuda::address_of(at + (tiles + a) * tile_bytes), size,
-                                 cuda::address_of(at + (tiles + kOperands + b) * tile_bytes), size, size);
+            products.add_product(cuda::address_of(at + (tiles + a) * tile_bytes), ld,
+                                 cuda::address_of(at + (tiles + kOperands + b) * tile_bytes), ld, extent());
         }
     }
     const auto launch = products.plan(multiprocessors);
@@ -105,8 +114,8 @@ DeviceRates measure_device_rates(int device) {
     const auto info = cuda::device_info(device);
     DeviceRates out;
     out.device.memory = info.memory_bytes;
-    out.device.gemm = fit(128, gemm_rate(128, 4096, 8, info.multiprocessors), 1024,
-                          gemm_rate(1024, 2 * info.multiprocessors, 4, info.multiprocessors));
+    out.device.gemm =
+        fit(100, gemm_rate(100, 4096, 8, info.multiprocessors), 700, gemm_rate(700, 400, 4, info.multiprocessors));
     out.device.make_bytes_per_second = make_rate();
     out.device.launch_seconds = 1e-5;
 
