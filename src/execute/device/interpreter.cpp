@@ -14,6 +14,7 @@ namespace tessera {
 
 namespace {
 constexpr std::int64_t kElement[] = {4, 8, 8, 16};
+constexpr std::int64_t kMostOutBytes = std::int64_t{384} << 20;
 constexpr std::int64_t kMostImageBytes = std::int64_t{16} << 20;  // a quarter of it describes 100,000 products
 }  // namespace
 
@@ -85,6 +86,11 @@ void DeviceInterpreter<T>::find_fused_sums() {
 }
 
 template <Scalar T>
+int DeviceInterpreter<T>::workers() const {
+    return resolve_threads(device_options_.threads > 0 ? device_options_.threads : plan_.threads);
+}
+
+template <Scalar T>
 void DeviceInterpreter<T>::make_rings() {
     const auto share =
         device_options_.staging_bytes / static_cast<std::int64_t>(std::max<std::size_t>(1, entries_.size()));
@@ -115,8 +121,11 @@ void DeviceInterpreter<T>::make_rings() {
         largest_in = std::max(largest_in, std::min(kPieceBytes, loads));
         largest_out = std::max(largest_out, std::min(kPieceBytes, stores));
         if (loads > 0) pin(e, e.in, std::max(largest_in, std::min(loads, std::max(share * 2 / 5, 3 * largest_in))));
+        // A result tile stays in the ring until one worker has unpacked and finished it: room for all of them at work.
+        const auto at_work = std::min(kMostOutBytes / static_cast<std::int64_t>(entries_.size()),
+                                      static_cast<std::int64_t>(workers() + 4) * largest_out);
         if (stores > 0)
-            pin(e, e.out, std::max(largest_out, std::min(stores, std::max(share * 3 / 5, 3 * largest_out))));
+            pin(e, e.out, std::max(largest_out, std::min(stores, std::max({share * 3 / 5, 3 * largest_out, at_work}))));
         pin(e, e.images,
             std::min(kMostImageBytes, e.device->reserve_bytes()) / StagingRing::kAlignment * StagingRing::kAlignment);
     }
@@ -178,8 +187,7 @@ template <Scalar T>
 DeviceExecuteCounts DeviceInterpreter<T>::run() {
     start_ = now_seconds();
     try {
-        pool_.emplace(resolve_threads(device_options_.threads > 0 ? device_options_.threads : plan_.threads),
-                      [this](std::exception_ptr e) { scheduler_.fail(std::move(e)); });
+        pool_.emplace(workers(), [this](std::exception_ptr e) { scheduler_.fail(std::move(e)); });
         start_messages();
         start_threads();
         scheduler_.start();

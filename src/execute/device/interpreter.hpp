@@ -79,6 +79,7 @@ class DeviceInterpreter {
 
     // Setting up and ending (interpreter.cpp).
     void find_fused_sums();
+    int workers() const;
     void make_rings();
     void start_threads();
     void watch();
