@@ -77,6 +77,8 @@ ContractOptions library_options(const ContractionOptions& o, const CommonOptions
     (out.devices.empty() ? out.memory : out.device_memory) = o.memory.empty() ? 0 : parse_bytes(o.memory);
     out.threads = common.threads;
     out.algorithm = o.algorithm;
+    require(o.blocks == "auto" || o.blocks == "worst_fit" || o.blocks == "patches",
+            "--blocks {}: one of auto, worst_fit, patches", o.blocks);
     out.blocks = o.blocks;
     const int ranks = mpi_world().size();
     if (!o.grid.empty()) {

@@ -28,14 +28,14 @@ Action add_info(CLI::App& app) {
         }
         nlohmann::json j = {
             {"version", TESSERA_VERSION},
-            {"features", {{"cuda", TESSERA_WITH_CUDA == 1}, {"mpi", false}, {"hdf5", true}}},
+            {"features", {{"cuda", TESSERA_WITH_CUDA == 1}, {"mpi", TESSERA_WITH_MPI == 1}, {"hdf5", true}}},
             {"cpu", cpu_name()},
             {"instruction_set", name(detected_isa())},
             {"threads", threads},
             {"memory_bytes", memory_bytes()},
             {"blas", blas_name()},
             {"devices", devices},
-            {"ranks", 1},
+            {"ranks", mpi_world().size()},
         };
         if (o->measure) {
             j["gemm_gflops"] = measure_gemm_gflops(threads);
@@ -45,7 +45,8 @@ Action add_info(CLI::App& app) {
         fmt::print("tessera     {}\n", TESSERA_VERSION);
         fmt::print("processor   {}, {} threads, {}\n", cpu_name(), threads, name(detected_isa()));
         fmt::print("memory      {}\n", format_bytes(memory_bytes()));
-        fmt::print("built with  HDF5{}; without MPI\n", TESSERA_WITH_CUDA ? ", CUDA" : "; without CUDA");
+        fmt::print("built with  HDF5{}{}{}{}\n", TESSERA_WITH_MPI ? ", MPI" : "", TESSERA_WITH_CUDA ? ", CUDA" : "",
+                   TESSERA_WITH_MPI ? "" : "; without MPI", TESSERA_WITH_CUDA ? "" : "; without CUDA");
         if (devices.empty()) fmt::print("devices     none\n");
         for (const auto& d : devices)
             fmt::print("device      {}, {}, driver {}\n", d["name"].get<std::string>(),

@@ -72,6 +72,8 @@ int main(int argc, char** argv) {
     Communicator* ranks = nullptr;
     try {
         ranks = &mpi_world();
+        // Rank 0 prints; what the others would say is the same.
+        if (ranks->rank() != 0 && !std::freopen("/dev/null", "w", stdout)) return 3;
         app.parse(argc, argv);
     } catch (const CLI::ParseError& e) {
         if (e.get_exit_code() == 0) {

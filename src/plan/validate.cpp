@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
@@ -18,6 +19,21 @@ class Order {
 
     bool before(std::int32_t earlier, std::int32_t later) {
         if (earlier >= later) return false;
+        // Tiles that come and go together ask the same question.
+        auto& known = known_[(static_cast<std::uint32_t>(earlier) * 0x9e3779b1u ^ static_cast<std::uint32_t>(later)) %
+                             known_.size()];
+        if (known.earlier == earlier && known.later == later) return known.yes;
+        known = {earlier, later, search(earlier, later)};
+        return known.yes;
+    }
+
+  private:
+    struct Answer {
+        std::int32_t earlier = -1, later = -1;
+        bool yes = false;
+    };
+
+    bool search(std::int32_t earlier, std::int32_t later) {
         // Search backwards from `later`; step numbers only fall along dependencies.
         ++stamp_;
         stack_.assign(1, later);
@@ -35,8 +51,8 @@ class Order {
         return false;
     }
 
-  private:
     const Plan& plan_;
+    std::array<Answer, 8192> known_{};
     std::vector<std::int64_t> seen_;
     std::vector<std::int32_t> stack_;
     std::int64_t stamp_ = -1;
