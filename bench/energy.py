@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Energies of the same molecules by tessera and, where it is installed, by psi4: time, memory, agreement.
 
-usage: energy.py [--program build/tessera] [--threads N] [--case c2h6|c4h10] [--no-peer]
+usage: energy.py [--program build/tessera] [--threads N] [--case c2h6|c4h10] [--no-peer] [--output FILE]
+
+One run of each, one after the other. Both write the same convergence: energy change and residual. The load of the
+machine before each run is recorded: a figure from a busy machine can be told from one of a quiet machine.
 """
 import argparse
 import json
 import os
 import pathlib
 import re
-import resource
 import shutil
 import subprocess
 import tempfile
@@ -44,28 +46,48 @@ energy('ccsd(t)')
 """
 
 
+def timed(command, **how):
+    """Runs it; wall and processor seconds, and the load of the machine before."""
+    load, before, start = os.getloadavg()[0], os.times(), time.time()
+    done = subprocess.run(command, capture_output=True, text=True, **how)
+    seconds, after = time.time() - start, os.times()
+    cpu = after.children_user + after.children_system - before.children_user - before.children_system
+    return done, {"seconds": seconds, "cpu_seconds": cpu, "load_before": load}
+
+
+def commit():
+    """The commit of this tree, marked where the tree has changes."""
+    try:
+        return subprocess.run(["git", "describe", "--always", "--dirty", "--abbrev=12"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
 def psi4(name, basis, frozen, threads):
     atoms = "\n".join((ROOT / f"share/molecules/{name}.xyz").read_text().splitlines()[2:])
     text = INPUT.format(threads=threads, atoms=atoms, basis=basis, freeze="true" if frozen else "false", e=CONVERGE, r=10 * CONVERGE)
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder)
         (path / "input.dat").write_text(text)
-        start = time.time()
-        subprocess.run(["psi4", "-n", str(threads), "input.dat", "output.dat"], cwd=folder, check=True, env=os.environ | {"PSI_SCRATCH": folder, "OMP_NUM_THREADS": str(threads)})
-        seconds = time.time() - start
-        out = (path / "output.dat").read_text()
+        # One team of threads: psi4 sets its own.
+        environment = os.environ | {"PSI_SCRATCH": folder}
+        done, spent = timed(["psi4", "-n", str(threads), "input.dat", "output.dat"], cwd=folder, env=environment)
+        out = (path / "output.dat").read_text() if (path / "output.dat").exists() else ""
+        if done.returncode != 0:
+            raise SystemExit(f"psi4 failed on {name}:\n{done.stderr[-2000:]}{out[-2000:]}")
     total = float(re.findall(r"CCSD\(T\) total energy\s*[:=]?\s*(-?\d+\.\d+)", out)[-1])
-    return {"seconds": seconds, "total": total}
+    return spent | {"total": total}
 
 
 def tessera(program, name, basis, frozen, threads):
     command = [program, "energy", str(ROOT / f"share/molecules/{name}.xyz"), "--basis", basis, "--method", "ccsd(t)", "--converge", str(CONVERGE), "--threads", str(threads), "--json"]
     if frozen:
         command.append("--frozen-core")
-    start = time.time()
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    done, spent = timed(command)
+    if done.returncode != 0:
+        raise SystemExit(f"tessera failed on {name}: {done.stderr[-2000:]}")
     out = json.loads(done.stdout)
-    return {"seconds": time.time() - start, "total": out["total"], "share_in_contractions": out["share_in_contractions"], "peak_bytes": out["peak_bytes"], "time": out["time"], "iterations": out["iterations"]}
+    return spent | {"total": out["total"], "share_in_contractions": out["share_in_contractions"], "peak_bytes": out["peak_bytes"], "time": out["time"], "iterations": out["iterations"]}
 
 
 def main():
@@ -74,7 +96,9 @@ def main():
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--case", choices=CASES, action="append")
     p.add_argument("--no-peer", action="store_true")
+    p.add_argument("--output", help="also write the result to this file")
     a = p.parse_args()
+    version = commit()
     cases = []
     for name in a.case or CASES:
         basis, frozen = CASES[name]
@@ -82,9 +106,13 @@ def main():
         if not a.no_peer and shutil.which("psi4"):
             case["psi4"] = psi4(name, basis, frozen, a.threads)
             case["times_psi4"] = case["tessera"]["seconds"] / case["psi4"]["seconds"]
+            case["times_psi4_cpu"] = case["tessera"]["cpu_seconds"] / case["psi4"]["cpu_seconds"]
             case["difference"] = case["tessera"]["total"] - case["psi4"]["total"]
         cases.append(case)
-    print(json.dumps({"bench": "energy", "cases": cases}, indent=1))
+    text = json.dumps({"bench": "energy", "commit": version, "cores": os.cpu_count(), "cases": cases}, indent=1)
+    print(text)
+    if a.output:
+        pathlib.Path(a.output).write_text(text + "\n")
 
 
 main()
