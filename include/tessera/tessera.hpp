@@ -2,7 +2,10 @@
 // Everything a program needs.
 
 #include "tessera/base/error.hpp"
+#include "tessera/chem/energy.hpp"
+#include "tessera/comm/world.hpp"
 #include "tessera/contract/contract.hpp"
 #include "tessera/index/contraction_spec.hpp"
 #include "tessera/plan/plan.hpp"
+#include "tessera/simulate/simulate.hpp"
 #include "tessera/tensor/tensor.hpp"
