@@ -34,17 +34,17 @@ struct ContractOptions {
     /// The ranks that work together, where both operands are made on demand; else those of the stored operands.
     Communicator* communicator = nullptr;
     /// Where the result's tiles shall be; else where the algorithm likes them best (with contract_into: C's own).
-    std::optional<Distribution> result_distribution;
+    std::optional<Distribution> result_distribution = {};
     /// GPUs of each rank by number (one may be named more than once); none: its cores. Bytes on each of them, 0: what
     /// is free. auto, worst_fit or patches.
-    std::vector<int> devices;
+    std::vector<int> devices = {};
     std::int64_t device_memory = 0;
     std::string blocks = "auto";
     bool trace = false;  // keep what each device and link did when: ContractReport::trace
     /// Called with the plan before any work.
-    std::function<void(const Plan&)> on_plan;
+    std::function<void(const Plan&)> on_plan = {};
     /// Called now and then with flops done and flops in all, from one thread at a time.
-    std::function<void(double done, double total)> on_progress;
+    std::function<void(double done, double total)> on_progress = {};
 };
 
 struct ContractReport {
@@ -56,7 +56,7 @@ struct ContractReport {
     double plan_seconds = 0, execute_seconds = 0;
     std::string algorithm;
     int threads = 0, ranks = 1;
-    std::vector<int> devices;
+    std::vector<int> devices = {};
     std::int64_t sent_bytes = 0;  // between ranks, all of them
     /// Share of the time with messages under way that was hidden behind work; 1 where there were none.
     double overlap = 1;
