@@ -13,9 +13,9 @@ namespace tessera::chem {
 
 namespace {
 
-// Shell quartets whose Schwarz bound is below kSkip are left out, and primitives that libint2 estimates below kPrimitive.
-// Its estimate knows nothing of angular momentum or of how many primitives there are: at 1e-16 the energy of butane is
-// wrong by 4e-8, at 1e-30 it is right to 1e-12 and takes no longer.
+// Shell quartets whose Schwarz bound is below kSkip are left out, and primitives that libint2 estimates below
+// kPrimitive. Its estimate knows nothing of angular momentum or of how many primitives there are: at 1e-16 the energy
+// of butane is wrong by 4e-8, at 1e-30 it is right to 1e-12 and takes no longer.
 constexpr double kPrimitive = 1e-30, kSkip = 1e-13;
 
 /// The library's tables, made once and kept while the process lives.
