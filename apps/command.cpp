@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 
@@ -65,6 +66,17 @@ std::vector<int> parse_devices(const std::string& text) {
     return out;
 }
 
+std::pair<int, int> parse_grid(const std::string& text) {
+    int p = 0, q = 0;
+    const auto* end = text.data() + text.size();
+    const auto first = std::from_chars(text.data(), end, p);
+    if (first.ec == std::errc{} && first.ptr != end && *first.ptr == 'x') {
+        const auto second = std::from_chars(first.ptr + 1, end, q);
+        if (second.ec == std::errc{} && second.ptr == end && p >= 1 && q >= 1) return {p, q};
+    }
+    user_error("--grid {}: two positive numbers as in 4x9", text);
+}
+
 ContractOptions library_options(const ContractionOptions& o, const CommonOptions& common) {
     require(std::isfinite(o.alpha), "--alpha {} is not finite", o.alpha);
     require(std::isfinite(o.beta), "--beta {} is not finite", o.beta);
@@ -82,10 +94,7 @@ ContractOptions library_options(const ContractionOptions& o, const CommonOptions
     out.blocks = o.blocks;
     const int ranks = mpi_world().size();
     if (!o.grid.empty()) {
-        int p = 0, q = 0, end = 0;
-        require(std::sscanf(o.grid.c_str(), "%dx%d%n", &p, &q, &end) == 2 && end == static_cast<int>(o.grid.size()) &&
-                    p >= 1 && q >= 1,
-                "--grid {}: two numbers as in 2x3", o.grid);
+        const auto [p, q] = parse_grid(o.grid);
         require(static_cast<std::int64_t>(p) * q == ranks, "--grid {} for {} rank{}", o.grid, ranks,
                 ranks == 1 ? "" : "s");
         out.grid_rows = p;

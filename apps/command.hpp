@@ -33,6 +33,8 @@ struct ContractionOptions {
 void add_contraction(CLI::App& command, ContractionOptions& options);
 /// none, all, or numbers; checked against the devices that are here.
 std::vector<int> parse_devices(const std::string& text);
+/// "4x9"
+std::pair<int, int> parse_grid(const std::string& text);
 /// Checks them, and makes the library's options of them.
 ContractOptions library_options(const ContractionOptions& options, const CommonOptions& common);
 

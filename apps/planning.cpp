@@ -1,11 +1,11 @@
 #include "planning.hpp"
 
-#include <charconv>
 #include <cmath>
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
 #include "base/units.hpp"
+#include "command.hpp"
 #include "inspect/build_plan.hpp"
 #include "probe/machine.hpp"
 #include "tessera/machine/machine_file.hpp"
@@ -15,17 +15,6 @@ namespace tessera::app {
 namespace {
 
 constexpr int kMostRanks = 100'000;
-
-std::pair<int, int> parse_grid(const std::string& text) {
-    int p = 0, q = 0;
-    const auto* end = text.data() + text.size();
-    const auto first = std::from_chars(text.data(), end, p);
-    if (first.ec == std::errc{} && first.ptr != end && *first.ptr == 'x') {
-        const auto second = std::from_chars(first.ptr + 1, end, q);
-        if (second.ec == std::errc{} && second.ptr == end && p >= 1 && q >= 1) return {p, q};
-    }
-    user_error("--grid {}: two positive numbers as in 4x9", text);
-}
 
 SourceKind source_of_b(const PlanningOptions& o, const Problem& problem, const MachineModel& machine) {
     if (o.b == "stored") return SourceKind::stored;
