@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/check.hpp"
+#include "base/cpu.hpp"
 #include "base/units.hpp"
 #include "command.hpp"
 #include "contract/machine_for.hpp"
@@ -97,12 +98,14 @@ void run(const Options& o) {
     // A budget that is too small is refused before the operands are made. Across ranks the operands are made where the
     // plan wants them.
     Distribution lay_a, lay_b, lay_c;
+    std::vector<PlanCandidate> weighed;
     if (options.memory > 0 || options.device_memory > 0 || ranks.size() > 1) {
         const auto plan =
             build_plan(request_of(problem, spec, options, old_shape, o.contraction.beta), machine_for(ranks, options));
         lay_a = plan.distribution_a;
         lay_b = plan.distribution_b;
         lay_c = plan.distribution_c;
+        weighed = plan.candidates;
         if (ranks.size() > 1) {
             options.algorithm = plan.algorithm;
             options.result_distribution = lay_c;
@@ -141,7 +144,11 @@ void run(const Options& o) {
         double pause = 0;  // printing the plan and the first touch of memory are not part of the work
         options.on_plan = [&](const Plan& plan) {
             const double t = now_seconds();
-            if (o.contraction.explain && first) fmt::print(o.common.json ? stderr : stdout, "{}", explain(plan));
+            if (o.contraction.explain && first) {
+                Plan shown = plan;  // made for the algorithm that won before the operands were: say why it did
+                if (!weighed.empty()) shown.candidates = weighed;
+                fmt::print(o.common.json ? stderr : stdout, "{}", explain(shown));
+            }
             std::fflush(stdout);
             const auto& mine = plan.rank_counts[static_cast<std::size_t>(ranks.rank())];
             if (!consume) touch_memory(mine.stored_c + mine.arena_bytes + (64 << 20), o.common.threads);

@@ -6,6 +6,7 @@
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
+#include "base/cpu.hpp"
 #include "base/parallel.hpp"
 #include "contract/machine_for.hpp"
 #include "contract/reduce.hpp"
@@ -126,6 +127,7 @@ MachineModel machine_for(Communicator& ranks, const ContractOptions& options) {
     m.ranks = ranks.size();
     m.ranks_per_node = ranks.size();
     m.threads_per_rank = static_cast<int>(most(ranks, resolve_threads(options.threads)));
+    m.host_memory = -most(ranks, -memory_bytes());
     m.gemm = {40e9 * m.threads_per_rank, 20};
     m.make_bytes_per_second = 2e9 * m.threads_per_rank;
     m.copy_bytes_per_second = 5e9 * m.threads_per_rank;
@@ -193,7 +195,8 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
         if (pb.stored) request.distribution_b = pb.stored->distribution();
         request.distribution_c = old ? std::optional(old->distribution()) : options.result_distribution;
     }
-    request.host_memory = options.memory;
+    // Without a budget: what the machine has. (Results that devices hand over tile by tile may be larger.)
+    request.host_memory = options.memory > 0 || machine.devices_per_rank > 0 ? options.memory : machine.host_memory;
     request.device_memory = options.device_memory;
     request.other_bytes = most(ranks, pa.original_bytes + pb.original_bytes + (old ? old->tile_bytes() : 0));
     request.algorithm = options.algorithm;

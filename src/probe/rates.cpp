@@ -1,7 +1,5 @@
 #include "probe/rates.hpp"
 
-#include <sys/sysinfo.h>
-
 #include <algorithm>
 #include <cstring>
 #include <fstream>
@@ -111,12 +109,6 @@ std::string cpu_name() {
     for (std::string line; std::getline(in, line);)
         if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
     return "unknown";
-}
-
-std::int64_t memory_bytes() {
-    struct sysinfo info {};
-    sysinfo(&info);
-    return static_cast<std::int64_t>(info.totalram) * info.mem_unit;
 }
 
 std::string blas_name() { return std::string(openblas_get_config()) + " core " + openblas_get_corename(); }

@@ -246,7 +246,8 @@ TEST(Plan, CountsAreTheProblems) {
 
 TEST(Plan, ValidateCatchesWhatIsBroken) {
     Random r(7);
-    int caught[10] = {};
+    constexpr int kKinds = 18;
+    int caught[kKinds] = {};
     for (int trial = 0; trial < 300; ++trial) {
         auto c = random_case(r);
         many_ranks(r, c, 4, trial % 2 ? 3 : 0);
@@ -303,8 +304,29 @@ TEST(Plan, ValidateCatchesWhatIsBroken) {
                 if (q.at_a >= 0) return q.at_a = -1, p.source_a == SourceKind::host_made || p.devices_per_rank > 0;
             return false;
         });
+        breaks(10, [](Plan& p) {  // a product that nobody knows of
+            for (auto& chain : p.chains)
+                if (p.filter == 0 && chain.parts == 1 && chain.products > 1 &&
+                    chain.first_product + chain.products == static_cast<std::int64_t>(p.products.size()))
+                    return --chain.products, p.products.pop_back(), --p.counts.products, true;
+            return false;
+        });
+        breaks(11, [](Plan& p) {  // one twice, another never
+            return p.filter == 0 && (p.products[1].a = p.products[0].a, p.products[1].b = p.products[0].b, true);
+        });
+        breaks(12, [](Plan& p) {  // another order of summation
+            for (const auto& chain : p.chains)
+                if (chain.products > 1)
+                    return std::swap(p.products[chain.first_product], p.products[chain.first_product + 1]), true;
+            return false;
+        });
+        breaks(13, [](Plan& p) { return p.rank_counts[0].peak_bytes = 0, p.counts.peak_host_bytes > 0; });
+        breaks(14, [](Plan& p) { return p.counts.sent_bytes += 8, true; });
+        breaks(15, [](Plan& p) { return p.rank_counts[0].stored_c > 0 && (p.rank_counts[0].stored_c = 0, true); });
+        breaks(16, [](Plan& p) { return !p.device_counts.empty() && (p.device_counts[0].stored_bytes += 16, true); });
+        breaks(17, [](Plan& p) { return p.counts.flops *= 2, p.filter == 0; });
     }
-    for (int kind = 0; kind < 10; ++kind) EXPECT_GT(caught[kind], 5) << "kind " << kind;
+    for (int kind = 0; kind < kKinds; ++kind) EXPECT_GT(caught[kind], 5) << "kind " << kind;
 }
 
 }  // namespace
