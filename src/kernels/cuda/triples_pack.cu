@@ -122,7 +122,11 @@ __global__ void __launch_bounds__(kPackThreads) pack_kernel(const PackItem* item
     const int first = x.begin / kChunk + static_cast<int>(number % x.parts) * kPackChunks;
     const int past = x.zeros_behind != 0 ? x.chunks : (x.end + kChunk - 1) / kChunk;
     const int last = min(first + kPackChunks, past);
-    if (x.kind == PackKind::direct)
+    if (x.kind == PackKind::energies) {
+        // Past the end W is 0, and the denominator must not be.
+        for (int n = threadIdx.x; n < x.rows; n += kPackThreads)
+            x.to[n] = n < x.extent[0] ? x.factor * x.from[n] : 1e100;
+    } else if (x.kind == PackKind::direct)
         pack_direct(x, number / x.parts, first, last);
     else
         pack_product(x, number / x.parts, first, last);
