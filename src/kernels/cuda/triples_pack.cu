@@ -112,12 +112,13 @@ __device__ __forceinline__ void pack_direct(const PackItem& x, long long slice, 
 }
 
 __global__ void __launch_bounds__(kPackThreads) pack_kernel(const PackItem* items, int count) {
-    int low = 0, high = count;  // the last item that starts at or before this thread block
-    while (high - low > 1) {
-        const int middle = (low + high) / 2;
-        (items[middle].first_block <= blockIdx.x ? low : high) = middle;
+    // The last item that starts at or before this thread block, found by all lanes at once.
+    int found = -1;
+    for (int first = 0; first < count; first += 32) {
+        const int n = first + static_cast<int>(threadIdx.x % 32);
+        found += __popc(__ballot_sync(0xffffffffU, n < count && items[n].first_block <= blockIdx.x));
     }
-    const PackItem& x = items[low];
+    const PackItem& x = items[found];
     const long long number = blockIdx.x - x.first_block;
     const int first = x.begin / kChunk + static_cast<int>(number % x.parts) * kPackChunks;
     const int past = x.zeros_behind != 0 ? x.chunks : (x.end + kChunk - 1) / kChunk;

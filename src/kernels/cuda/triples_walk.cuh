@@ -155,24 +155,35 @@ struct Single {
                                big_lane * (half[m] + 2 * half[n]);
         const auto* small = reinterpret_cast<const double2*>(shared + single_place(2 * T)) + small_thread;
         const auto* big = reinterpret_cast<const double2*>(shared + single_place(2 * T + 1)) + big_thread;
-        // Summed over what the big operand carries, then over the rest.
-        double sum = 0, low[2] = {0, 0}, high[2] = {0, 0};
+        // Summed over the operand with more elements, then over the other.
+        double sum = 0;
+        if constexpr (occupied == 2) {
+            double part[4] = {0, 0, 0, 0};
 #pragma unroll
-        for (int slice = 0; slice < 4; ++slice) {
-            if (occupied == 2) low[0] = low[1] = high[0] = high[1] = 0;
+            for (int slice = 0; slice < 4; ++slice) {
+                const double2 a = small[slice * small_lanes];
+#pragma unroll
+                for (int i = 0; i < 4; ++i) {
+                    const int at = 8 * slice + i / 2 * weight(m) + i % 2 * weight(n);
+                    part[i] = fma(a.y, u[at + weight(loop)], fma(a.x, u[at], part[i]));
+                }
+            }
 #pragma unroll
             for (int i = 0; i < 2; ++i) {
-                const double2 b = big[((occupied == 2 ? 0 : 2 * slice) + i) * big_lanes];
-                const int at = 8 * slice + i * weight(m);
-                low[i] = fma(b.x, u[at], low[i]);
-                high[i] = fma(b.x, u[at + weight(loop)], high[i]);
-                low[i] = fma(b.y, u[at + weight(n)], low[i]);
-                high[i] = fma(b.y, u[at + weight(n) + weight(loop)], high[i]);
+                const double2 b = big[i * big_lanes];
+                sum = fma(b.y, part[2 * i + 1], fma(b.x, part[2 * i], sum));
             }
-            if (occupied == 2 || slice == 3) {
-                const double2 a = small[occupied == 2 ? slice * small_lanes : 0];
-                sum = fma(a.x, low[0] + low[1], fma(a.y, high[0] + high[1], sum));
+        } else {
+            double low = 0, high = 0;
+#pragma unroll
+            for (int i = 0; i < 8; ++i) {
+                const double2 b = big[i * big_lanes];
+                const int at = 8 * (i / 2) + i % 2 * weight(m);
+                low = fma(b.y, u[at + weight(n)], fma(b.x, u[at], low));
+                high = fma(b.y, u[at + weight(n) + weight(loop)], fma(b.x, u[at + weight(loop)], high));
             }
+            const double2 a = small[0];
+            sum = fma(a.x, low, a.y * high);
         }
         return sum;
     }
