@@ -13,11 +13,12 @@ namespace tessera::kernels::cuda {
 
 namespace {
 
-__device__ __forceinline__ void origins(const PackItem& x, long long slice, int (&origin)[6]) {
+__device__ __forceinline__ void origins(const PackItem& x, unsigned slice, int (&origin)[6]) {
 #pragma unroll
     for (int n = 0; n < 6; ++n) {
-        origin[n] = static_cast<int>(slice % x.tiles[n]);
-        slice /= x.tiles[n];
+        const auto tiles = static_cast<unsigned>(x.tiles[n]);
+        origin[n] = static_cast<int>(slice % tiles);
+        slice /= tiles;
     }
 }
 
@@ -119,8 +120,8 @@ __global__ void __launch_bounds__(kPackThreads) pack_kernel(const PackItem* item
         found += __popc(__ballot_sync(0xffffffffU, n < count && items[n].first_block <= blockIdx.x));
     }
     const PackItem& x = items[found];
-    const long long number = blockIdx.x - x.first_block;
-    const int first = x.begin / kChunk + static_cast<int>(number % x.parts) * kPackChunks;
+    const auto number = static_cast<unsigned>(blockIdx.x - x.first_block), parts = static_cast<unsigned>(x.parts);
+    const int first = x.begin / kChunk + static_cast<int>(number % parts) * kPackChunks;
     const int past = x.zeros_behind != 0 ? x.chunks : (x.end + kChunk - 1) / kChunk;
     const int last = min(first + kPackChunks, past);
     if (x.kind == PackKind::energies) {
@@ -128,9 +129,9 @@ __global__ void __launch_bounds__(kPackThreads) pack_kernel(const PackItem* item
         for (int n = threadIdx.x; n < x.rows; n += kPackThreads)
             x.to[n] = n < x.extent[0] ? x.factor * x.from[n] : 1e100;
     } else if (x.kind == PackKind::direct)
-        pack_direct(x, number / x.parts, first, last);
+        pack_direct(x, number / parts, first, last);
     else
-        pack_product(x, number / x.parts, first, last);
+        pack_product(x, number / parts, first, last);
 }
 
 }  // namespace
