@@ -1,6 +1,6 @@
 #pragma once
 // The eighteen terms of the triples and their like: all nine splits of three occupied and three virtual indices, known
-// when this is compiled, so that the accumulators change their order five times per tile and not around each group.
+// when this is compiled, so that the accumulators change their order six times per tile and not around each group.
 // Thread blocks walk over tiles: the operands of the next one arrive while this one is finished, and what a tile needs
 // beyond its terms (orbital energies, disconnected terms) while its terms are added. One thread starts all copies
 // (sm_90: bulk copies), warps wait for data only. fused_kernel does the rest.
