@@ -382,7 +382,8 @@ struct Accumulator {
         }
     }
 
-    /// A step whose panels are there. The last one's caller stores.
+    /// A large block's step whose panels are there; the caller stores. (The small blocks' kernel has this in line: as a
+    /// call it compiles to other code.)
     __device__ __forceinline__ void take(const Step& step, const double* a, int warp, int& m, int& n) {
         const double* b = a + S::panel;
         if (step.flags & kStepFirst) {
@@ -552,7 +553,30 @@ __global__ void __launch_bounds__(S::threads, S::blocks_per_sm)
         if (step.flags & kStepStop) break;
         loader.settle();
         start(stage == 0 ? S::stages - 1 : stage - 1);
-        sum.take(step, shared + 2 * S::panel * stage, warp, m, n);
+        if (step.flags & kStepFirst) {
+            m = ((step.rows + 15) / 16 - warp / S::warps_n + S::warps_m - 1) / S::warps_m;
+            n = ((step.columns + 7) / 8 - warp % S::warps_n + S::warps_n - 1) / S::warps_n;
+            if (step.flags & kStepResume)
+                sum.load(Accumulator<S>::place(step));
+            else
+                sum.clear();
+        }
+        const double* a = shared + 2 * S::panel * stage;
+        const double* b = a + S::panel;
+        switch (step.flags & 3) {
+            case 0:
+                sum.template add<false, false>(a, b, step.depth, m, n);
+                break;
+            case 1:
+                sum.template add<true, false>(a, b, step.depth, m, n);
+                break;
+            case 2:
+                sum.template add<false, true>(a, b, step.depth, m, n);
+                break;
+            default:
+                sum.template add<true, true>(a, b, step.depth, m, n);
+                break;
+        }
         if (step.flags & kStepLast) sum.store(Accumulator<S>::place(step));
         stage = stage + 1 == S::stages ? 0 : stage + 1;
     }
