@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/check.hpp"
 #include "kernels/cuda/grouped_kernel.cuh"
+#include "kernels/cuda/grouped_large.cuh"
 #include "kernels/cuda/grouped_shapes.hpp"
 #include "kernels/cuda/grouped_simt.cuh"
 
@@ -22,7 +23,10 @@ struct Instance {
 
 template <class S>
 constexpr Instance instance() {
-    return {device::grouped_kernel<S>, S::threads, S::shared_bytes, S::side};
+    if constexpr (S::large)
+        return {device::grouped_large_kernel<S>, S::threads, S::shared_bytes, S::side};
+    else
+        return {device::grouped_kernel<S>, S::threads, S::shared_bytes, S::side};
 }
 
 // In the order of kGroupedShapes.

@@ -9,7 +9,7 @@ struct GroupedShapeNumbers {
     int side, row_unit, column_unit;
 };
 inline constexpr GroupedShapeNumbers kGroupedShapes[] = {
-    {128, 1, 4},  // eight warps, one block per multiprocessor
+    {128, 1, 4},  // eight warps and four that copy, one block per multiprocessor
     {64, 2, 2},   // four warps
     {32, 1, 1},   // one warp
     {16, 1, 1},   // one warp
