@@ -1,5 +1,9 @@
 #include "execute/device/device_tiles.hpp"
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -9,6 +13,25 @@
 namespace tessera {
 
 namespace {
+
+void copy_past_caches(void* to, const void* from, std::size_t bytes) {
+#ifdef __SSE2__
+    auto* out = static_cast<char*>(to);
+    const auto* in = static_cast<const char*>(from);
+    const auto head = std::min(bytes, (64 - reinterpret_cast<std::uintptr_t>(out) % 64) % 64);
+    std::memcpy(out, in, head);
+    out += head, in += head, bytes -= head;
+    for (; bytes >= 64; out += 64, in += 64, bytes -= 64) {
+        __m128i x[4];
+        std::memcpy(x, in, 64);
+        for (int i = 0; i < 4; ++i) _mm_stream_si128(reinterpret_cast<__m128i*>(out) + i, x[i]);
+    }
+    std::memcpy(out, in, bytes);
+    _mm_sfence();  // others read the tile once it is said to be there
+#else
+    std::memcpy(to, from, bytes);
+#endif
+}
 
 DeviceTiles::Layout make_layout(const IndexVector& extents, const std::string& labels, const std::string& rows,
                                 const std::string& cols, const std::string& batch, std::int64_t element_bytes) {
@@ -107,9 +130,23 @@ void unpack_tile(const DeviceTiles::Layout& layout, const std::byte* from, T* ti
     }
 }
 
+template <Scalar T>
+void unpack_rows(const DeviceTiles::Layout& layout, const std::byte* from, std::int64_t begin, std::int64_t end,
+                 T* tile) {
+    const T* in = reinterpret_cast<const T*>(from);
+    tile += begin * layout.cols;
+    const auto row = static_cast<std::size_t>(layout.cols) * sizeof(T);
+    if (layout.ld == layout.cols) {
+        copy_past_caches(tile, in, static_cast<std::size_t>(end - begin) * row);
+        return;
+    }
+    for (auto r = begin; r < end; ++r, in += layout.ld, tile += layout.cols) copy_past_caches(tile, in, row);
+}
+
 #define TESSERA_INSTANTIATE(T)                                                                                \
     template void pack_rows<T>(const DeviceTiles::Layout&, const T*, std::int64_t, std::int64_t, std::byte*); \
-    template void unpack_tile<T>(const DeviceTiles::Layout&, const std::byte*, T*);
+    template void unpack_tile<T>(const DeviceTiles::Layout&, const std::byte*, T*);                           \
+    template void unpack_rows<T>(const DeviceTiles::Layout&, const std::byte*, std::int64_t, std::int64_t, T*);
 TESSERA_INSTANTIATE(float)
 TESSERA_INSTANTIATE(double)
 TESSERA_INSTANTIATE(std::complex<float>)

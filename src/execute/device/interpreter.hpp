@@ -71,10 +71,13 @@ class DeviceInterpreter {
         bool begins, ends;
         std::shared_ptr<Piece> piece;
     };
-    /// A store on its way: moves whose sums lie one after another on the device.
+    /// A store on its way: moves whose sums lie one after another on the device, or rows of one of them.
     struct Delivery {
         std::int64_t begin = 0, end = 0;  // moves
-        std::int64_t staged = 0, bytes = 0;
+        std::int64_t from = 0, bytes = 0;
+        std::int64_t row_begin = 0, row_end = -1;               // of a move that is cut
+        std::shared_ptr<std::atomic<std::int64_t>> parts = {};  // of it, that have not arrived yet
+        std::int64_t staged = 0;
     };
 
     // Setting up and ending (interpreter.cpp).
@@ -98,7 +101,11 @@ class DeviceInterpreter {
     std::vector<std::shared_ptr<Piece>> cut_load(const PlanStep& s) const;
     bool issue_front(int d, std::deque<LoadItem>& items, bool block);
     void pack(const Piece& piece, std::byte* to) const;
+    std::vector<Delivery> cut_store(const PlanStep& s) const;
+    bool cut_at_rows(const PlanMove& move) const;
+    void deliver(const Delivery& piece, std::byte* at, Scratch& scratch);
     void deliver(const PlanMove& move, std::byte* from, Scratch& scratch);
+    void deliver_rows(const PlanMove& move, const Delivery& piece, const std::byte* from);
     T* result_tile(std::int32_t slot);
     void finish(std::int32_t slot, T* tile);
 
