@@ -8,11 +8,14 @@
 #include <cstring>
 #include <map>
 
+#include "kernels/tile_math.hpp"
 #include "machine/device_layout.hpp"
 
 namespace tessera {
 
 namespace {
+
+constexpr std::int64_t kTwiceReadBytes = 256 << 10;
 
 void copy_past_caches(void* to, const void* from, std::size_t bytes) {
 #ifdef __SSE2__
@@ -131,22 +134,30 @@ void unpack_tile(const DeviceTiles::Layout& layout, const std::byte* from, T* ti
 }
 
 template <Scalar T>
-void unpack_rows(const DeviceTiles::Layout& layout, const std::byte* from, std::int64_t begin, std::int64_t end,
-                 T* tile) {
+double unpack_rows(const DeviceTiles::Layout& layout, const std::byte* from, std::int64_t begin, std::int64_t end,
+                   T* tile) {
     const T* in = reinterpret_cast<const T*>(from);
     tile += begin * layout.cols;
-    const auto row = static_cast<std::size_t>(layout.cols) * sizeof(T);
-    if (layout.ld == layout.cols) {
-        copy_past_caches(tile, in, static_cast<std::size_t>(end - begin) * row);
-        return;
+    // Without padding many rows are one; little enough that a core's cache holds what is read twice.
+    const auto together =
+        layout.ld == layout.cols
+            ? std::max<std::int64_t>(1, kTwiceReadBytes / (layout.cols * static_cast<std::int64_t>(sizeof(T))))
+            : 1;
+    double sum = 0;
+    for (auto r = begin; r < end; r += together) {
+        const auto n = std::min(together, end - r) * layout.cols;
+        copy_past_caches(tile, in, static_cast<std::size_t>(n) * sizeof(T));
+        sum += sum_of_squares(in, n);
+        in += together * layout.ld;
+        tile += n;
     }
-    for (auto r = begin; r < end; ++r, in += layout.ld, tile += layout.cols) copy_past_caches(tile, in, row);
+    return sum;
 }
 
 #define TESSERA_INSTANTIATE(T)                                                                                \
     template void pack_rows<T>(const DeviceTiles::Layout&, const T*, std::int64_t, std::int64_t, std::byte*); \
     template void unpack_tile<T>(const DeviceTiles::Layout&, const std::byte*, T*);                           \
-    template void unpack_rows<T>(const DeviceTiles::Layout&, const std::byte*, std::int64_t, std::int64_t, T*);
+    template double unpack_rows<T>(const DeviceTiles::Layout&, const std::byte*, std::int64_t, std::int64_t, T*);
 TESSERA_INSTANTIATE(float)
 TESSERA_INSTANTIATE(double)
 TESSERA_INSTANTIATE(std::complex<float>)

@@ -71,12 +71,18 @@ class DeviceInterpreter {
         bool begins, ends;
         std::shared_ptr<Piece> piece;
     };
+    /// A result tile that arrives in parts: those to come, and the sum of squares of each.
+    struct Parts {
+        std::atomic<std::int64_t> left{0};
+        std::vector<double> squares = {};
+    };
     /// A store on its way: moves whose sums lie one after another on the device, or rows of one of them.
     struct Delivery {
         std::int64_t begin = 0, end = 0;  // moves
         std::int64_t from = 0, bytes = 0;
-        std::int64_t row_begin = 0, row_end = -1;               // of a move that is cut
-        std::shared_ptr<std::atomic<std::int64_t>> parts = {};  // of it, that have not arrived yet
+        std::int64_t row_begin = 0, row_end = -1;  // of a move that is cut
+        std::int64_t part = 0;
+        std::shared_ptr<Parts> parts = {};
         std::int64_t staged = 0;
     };
 
@@ -105,7 +111,7 @@ class DeviceInterpreter {
     bool cut_at_rows(const PlanMove& move) const;
     void deliver(const Delivery& piece, std::byte* at, Scratch& scratch);
     void deliver(const PlanMove& move, std::byte* from, Scratch& scratch);
-    void deliver_rows(const PlanMove& move, const Delivery& piece, const std::byte* from);
+    void finish_parts(const PlanMove& move, const Parts& parts);
     T* result_tile(std::int32_t slot);
     void finish(std::int32_t slot, T* tile);
 

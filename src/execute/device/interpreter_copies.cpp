@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <numeric>
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
 #include "execute/device/interpreter.hpp"
 #include "execute/device/pieces.hpp"
 #include "execute/finish_tile.hpp"
+#include "kernels/tile_math.hpp"
 
 namespace tessera {
 
@@ -158,7 +161,7 @@ std::vector<typename DeviceInterpreter<T>::Delivery> DeviceInterpreter<T>::cut_s
         const auto& sum = plan_.sums[static_cast<std::size_t>(move.from)];
         const auto& l = tiles_c_[sum.c];
         if (!cut_at_rows(move)) {
-            Delivery* last = pieces.empty() || pieces.back().row_end >= 0 ? nullptr : &pieces.back();
+            Delivery* last = pieces.empty() || pieces.back().parts ? nullptr : &pieces.back();
             if (!last || sum.offset != last->from + last->bytes || last->bytes + l.bytes > kPieceBytes) {
                 pieces.push_back({m, m, sum.offset, 0});
                 last = &pieces.back();
@@ -168,11 +171,13 @@ std::vector<typename DeviceInterpreter<T>::Delivery> DeviceInterpreter<T>::cut_s
             continue;
         }
         const auto rows = rows_per_piece(l, sizeof(T)), row_bytes = l.ld * static_cast<std::int64_t>(sizeof(T));
-        const auto parts = std::make_shared<std::atomic<std::int64_t>>((l.all_rows() + rows - 1) / rows);
+        const auto parts = std::make_shared<Parts>();
+        parts->squares.resize(static_cast<std::size_t>((l.all_rows() + rows - 1) / rows));
+        parts->left = static_cast<std::int64_t>(parts->squares.size());
         for (std::int64_t begin = 0; begin < l.all_rows(); begin += rows) {
             const auto end = std::min(begin + rows, l.all_rows());
             const auto bytes = end == l.all_rows() ? l.bytes - begin * row_bytes : (end - begin) * row_bytes;
-            pieces.push_back({m, m + 1, sum.offset + begin * row_bytes, bytes, begin, end, parts});
+            pieces.push_back({m, m + 1, sum.offset + begin * row_bytes, bytes, begin, end, begin / rows, parts});
         }
     }
     return pieces;
@@ -218,13 +223,14 @@ template <Scalar T>
 void DeviceInterpreter<T>::deliver(const Delivery& piece, std::byte* at, Scratch& scratch) {
     const auto& first = plan_.moves[static_cast<std::size_t>(piece.begin)];
     auto& ring = *entries_[static_cast<std::size_t>(plan_.sums[static_cast<std::size_t>(first.from)].device)]->out.ring;
-    if (piece.row_end >= 0) {
-        deliver_rows(first, piece, at);
-        ring.give(piece.staged);
+    if (piece.parts) {
         const auto& to = plan_.sums[static_cast<std::size_t>(first.to)];
+        T* tile = to.offset >= 0 ? in_host_arena(to.offset) : c_.tile(to.c);
+        piece.parts->squares[static_cast<std::size_t>(piece.part)] =
+            unpack_rows<T>(tiles_c_[to.c], at, piece.row_begin, piece.row_end, tile);
+        ring.give(piece.staged);
         // Everyone's rows are there before the last one goes on.
-        if (piece.parts->fetch_sub(1) == 1 && to.offset < 0 && fused_[static_cast<std::size_t>(first.to)])
-            c_.finished(to.c, finish_tile(plan_, to.c, c_.tile(to.c), c_, options_));
+        if (piece.parts->left.fetch_sub(1) == 1) finish_parts(first, *piece.parts);
         return;
     }
     for (auto i = piece.begin; i < piece.end; ++i) {
@@ -235,11 +241,16 @@ void DeviceInterpreter<T>::deliver(const Delivery& piece, std::byte* at, Scratch
     ring.give(piece.staged);
 }
 
+/// All rows of a tile are there. Where nothing is left to be done to them their squares are its norm.
 template <Scalar T>
-void DeviceInterpreter<T>::deliver_rows(const PlanMove& move, const Delivery& piece, const std::byte* from) {
+void DeviceInterpreter<T>::finish_parts(const PlanMove& move, const Parts& parts) {
     const auto& to = plan_.sums[static_cast<std::size_t>(move.to)];
-    T* tile = to.offset >= 0 ? in_host_arena(to.offset) : c_.tile(to.c);
-    unpack_rows<T>(tiles_c_[to.c], from, piece.row_begin, piece.row_end, tile);
+    if (to.offset >= 0 || !fused_[static_cast<std::size_t>(move.to)]) return;
+    const double sum = std::accumulate(parts.squares.begin(), parts.squares.end(), 0.0);
+    if (options_.alpha == T(1) && options_.beta == T(0) && is_safe_sum(sum))
+        c_.finished(to.c, std::sqrt(sum));
+    else
+        c_.finished(to.c, finish_tile(plan_, to.c, c_.tile(to.c), c_, options_));
 }
 
 /// A sum has come to the host: into the arena, or into its result tile, which is finished if nothing else is to come.
