@@ -2,6 +2,7 @@
 
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "base/clock.hpp"
@@ -30,11 +31,16 @@ struct HashImage : Device::Launch {
 
 /// Huge pages, touched by all cores and then registered: a tenth of the time that the driver's own allocation takes.
 Device::Pinned pinned_memory(std::int64_t bytes) {
-    auto memory = std::make_shared<Buffer>(std::max<std::int64_t>(bytes, 1));
-    touch_pages({memory->data(), static_cast<std::size_t>(memory->bytes())}, 0);
-    auto* data = memory->data();
-    check(cudaHostRegister(data, static_cast<std::size_t>(memory->bytes()), cudaHostRegisterPortable), "pinned memory");
-    return {data, [memory](std::byte* p) { cudaHostUnregister(p); }};
+    struct Memory {
+        explicit Memory(std::int64_t bytes) : buffer(bytes) {}
+        Buffer buffer;
+        std::optional<cuda::PinnedRange> pinned;
+    };
+    const auto memory = std::make_shared<Memory>(std::max<std::int64_t>(bytes, 1));
+    auto* data = memory->buffer.data();
+    touch_pages({data, static_cast<std::size_t>(memory->buffer.bytes())}, 0);
+    memory->pinned.emplace(data, memory->buffer.bytes());
+    return {memory, data};
 }
 
 class CudaDevice final : public Device {

@@ -17,4 +17,18 @@ inline constexpr GroupedShapeNumbers kGroupedShapes[] = {
 };
 inline constexpr int kPlainShape = 4;
 
+/// The kernels of the large blocks: they differ in how much is copied ahead, hence in the shared memory that a thread
+/// block takes. Chips from sm_80 on have room for at least the last.
+struct LargeVariant {
+    int depth, stages;
+};
+inline constexpr LargeVariant kLargeVariants[] = {{32, 3}, {32, 2}, {16, 2}};
+
+/// Of kernels that take so many bytes each, larger ones first: the first that a block may have; -1: none.
+constexpr int fitting_variant(const int* shared_bytes, int count, int limit) {
+    for (int i = 0; i < count; ++i)
+        if (shared_bytes[i] <= limit) return i;
+    return -1;
+}
+
 }  // namespace tessera::kernels::cuda
