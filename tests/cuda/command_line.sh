@@ -57,12 +57,12 @@ if [ -n "$(command -v python3)" ] && python3 -c 'import torch' 2> /dev/null; the
     python3 -c '
 import sys, time, torch
 free, total = torch.cuda.mem_get_info()
-x = torch.empty(free - (3 << 30), dtype=torch.uint8, device="cuda")
+x = torch.empty(free - (7 << 29), dtype=torch.uint8, device="cuda")
 print("held", flush=True)
 time.sleep(60)' > "$out/held" &
     holder=$!
     for _ in $(seq 100); do [ -s "$out/held" ] && break; sleep 0.2; done
-    refused 3 'are free' "$@" run blocks:4,8,0.5 --devices 0 --memory 8GiB
+    refused 3 'are free' "$@" run dense:16384,16384,16384,2048 --devices 0 --memory 8GiB
     kill $holder
     wait $holder 2> /dev/null
 fi

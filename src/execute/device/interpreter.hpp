@@ -47,7 +47,6 @@ class DeviceInterpreter {
         std::array<std::unique_ptr<StreamQueue>, kLaneCount> streams;
         std::array<std::vector<std::int64_t>, kLaneCount> waited;  // by stream: the latest ticket waited for
         Staging in, out, images;  // images lie at the same offsets in the device's reserve
-        std::mutex images_mutex;
         std::mutex packed_mutex;
         std::condition_variable packed;
         DeviceRun run;

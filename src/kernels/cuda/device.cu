@@ -91,7 +91,8 @@ DeviceBuffer::~DeviceBuffer() {
 }
 
 PinnedRange::PinnedRange(void* data, std::int64_t bytes) : data_(data) {
-    check(cudaHostRegister(data, static_cast<std::size_t>(bytes), cudaHostRegisterPortable), "pinned memory");
+    check(cudaHostRegister(data, static_cast<std::size_t>(bytes), cudaHostRegisterPortable | cudaHostRegisterMapped),
+          "pinned memory");
 }
 PinnedRange::~PinnedRange() { cudaHostUnregister(data_); }
 
