@@ -52,11 +52,12 @@ std::string unknown_subcommand(CLI::App& app) {
 int main(int argc, char** argv) {
     using namespace tessera;
     choose_blas_kernels(argv);
-    // Freed memory stays with the process: getting gigabytes from the system anew for each tensor costs seconds.
+    // What the heap frees stays with the process, as the memory of tiles does: plans of millions of products are made
+    // and dropped again and again.
     mallopt(M_MMAP_MAX, 0);
     mallopt(M_TRIM_THRESHOLD, -1);
     mallopt(M_TOP_PAD, 64 << 20);
-    mallopt(M_ARENA_MAX, 1);  // nor does what one thread frees have to wait for that thread
+    mallopt(M_ARENA_MAX, 1);
     hdf5_without_exit_handler();
     CLI::App app("Tessera contracts block-sparse tensors.\n", "tessera");
     app.set_version_flag("--version", TESSERA_VERSION);
