@@ -86,11 +86,7 @@ double measure_copy_gbs(int threads) {
 void touch_memory(std::int64_t bytes, int threads) {
     if (bytes <= 0) return;
     Buffer buffer(bytes);
-    constexpr std::int64_t piece = 2 << 20;
-    parallel_for((bytes + piece - 1) / piece, threads, 1, [&](std::int64_t i) {
-        for (std::int64_t at = i * piece; at < std::min(bytes, (i + 1) * piece); at += 4096)
-            buffer.data()[at] = std::byte{1};
-    });
+    touch_pages({buffer.data(), static_cast<std::size_t>(bytes)}, threads);
 }
 
 const char* better_blas_core() {

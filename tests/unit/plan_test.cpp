@@ -244,6 +244,38 @@ TEST(Plan, CountsAreTheProblems) {
     EXPECT_NE(explain_json(plan).find("\"products\":" + std::to_string(products)), std::string::npos);
 }
 
+/// Where A and B fit beside some of C nothing is loaded twice, and C leaves in blocks while others are worked on.
+TEST(Plan, WhatFitsStaysOnTheDevice) {
+    Random r(12);
+    for (const int devices : {1, 2}) {
+        Case c;
+        const auto m = Tiling::uniform(20'000, 500), n = Tiling::uniform(30'000, 600), k = Tiling::uniform(9'000, 700);
+        c.a = random_shape(r, {m, k}, 0.4);
+        c.b = random_shape(r, {k, n}, 0.4);
+        c.machine.devices_per_rank = devices;
+        c.machine.device.memory = std::int64_t{64} << 30;
+        const Plan plan = plan_of(c);
+        validate(plan, {0, c.machine.device.memory});
+        std::int64_t loaded = 0;
+        for (const auto& d : plan.device_counts) {
+            EXPECT_GE(d.blocks, 4);
+            EXPECT_LT(d.peak_bytes, plan.counts.bytes_a + plan.counts.bytes_b + plan.counts.bytes_c / 2);
+            loaded += d.loaded_bytes + d.copied_bytes;
+        }
+        // Rows of tiles are padded on the device; several devices need some of the tiles each.
+        EXPECT_LE(loaded, (plan.counts.bytes_a + plan.counts.bytes_b) * devices * 101 / 100);
+        EXPECT_GE(loaded, plan.counts.bytes_a / 2);
+        // Most of C is on its way before the last products are done.
+        std::int64_t early = 0;
+        std::size_t last = 0;
+        for (std::size_t i = 0; i < plan.steps.size(); ++i)
+            if (plan.steps[i].kind == StepKind::compute) last = i;
+        for (std::size_t i = 0; i < last; ++i)
+            if (plan.steps[i].kind == StepKind::store) early += plan.steps[i].end - plan.steps[i].begin;
+        EXPECT_GT(early, plan.c.tile_count() * 3 / 4);
+    }
+}
+
 TEST(Plan, ValidateCatchesWhatIsBroken) {
     Random r(7);
     constexpr int kKinds = 18;
