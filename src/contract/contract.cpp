@@ -234,8 +234,6 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
         if (!hand_over)
             impl = std::make_unique<typename Tensor<T>::Impl>(plan.c, Placement(ranks, plan.distribution_c), &budget,
                                                               "result");
-        if (impl && options.on_result_memory)
-            options.on_result_memory({impl->buffer.data(), static_cast<std::size_t>(impl->buffer.bytes())});
         std::vector<double> norms(static_cast<std::size_t>(plan.c.tile_count()));
         TileSink<T> sink;
         sink.tile = [&](std::int64_t slot) { return impl->tile(slot); };

@@ -45,9 +45,6 @@ struct ContractOptions {
     bool trace = false;  // keep what each device and link did when: ContractReport::trace
     /// Called with the plan before any work.
     std::function<void(const Plan&)> on_plan = {};
-    /// The memory of the result's tiles of this rank, before anything is written to it: to touch it first where it
-    /// shall be.
-    std::function<void(std::span<std::byte>)> on_result_memory = {};
     /// Called now and then with flops done and flops in all, from one thread at a time.
     std::function<void(double done, double total)> on_progress = {};
 };
