@@ -16,8 +16,8 @@ class AbcdTerm {
     virtual bool dressed() const = 0;
 };
 
-/// With the integrals of transform(..., four_virtuals); refers to them.
-std::unique_ptr<AbcdTerm> stored_abcd(const RealTensor& vvvv, const Tiling& occupied);
+/// With the integrals of transform(..., ccsd_four_virtuals); refers to them.
+std::unique_ptr<AbcdTerm> stored_abcd(const FourVirtuals& vvvv, const Tiling& occupied, const Tiling& virtuals);
 
 /// From integrals over basis functions, made tile by tile when they are needed and never stored. The pairs i, j are
 /// rotated to localised orbitals, clustered into tiles, and back.

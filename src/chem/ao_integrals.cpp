@@ -114,17 +114,19 @@ AoIntegrals::AoIntegrals(const Integrals& integrals, AoTiling tiling, int thread
         threads);
 }
 
-GeneratedTensor<double> AoIntegrals::half_unpacked() const {
-    const TileGrid grid{pairs_.pairs(), pairs_.single(), pairs_.single()};
+GeneratedTensor<double> AoIntegrals::half_unpacked(std::int64_t first, std::int64_t last) const {
+    std::vector<std::int64_t> sizes;
+    for (auto p = first; p < last; ++p) sizes.push_back(pairs_.pairs().size(TileIndex{p}));
+    const TileGrid grid{Tiling::from_sizes(sizes), pairs_.single(), pairs_.single()};
     std::vector<ShapeEntry> entries;
     for (std::int64_t o = 0; o < grid.tile_total(); ++o) {
         const auto at = grid.coordinates(TileOrdinal{o});
-        const auto q = pairs_.tile_of(std::max(at[1], at[2]), std::min(at[1], at[2]));
-        const auto slot = tiles_.shape().find(tiles_.grid().ordinal({std::max(at[0], q), std::min(at[0], q)}));
+        const auto p = first + at[0], q = pairs_.tile_of(std::max(at[1], at[2]), std::min(at[1], at[2]));
+        const auto slot = tiles_.shape().find(tiles_.grid().ordinal({std::max(p, q), std::min(p, q)}));
         entries.push_back({TileOrdinal{o}, 1.4142135623730952 * tiles_.shape().norm_of(*slot)});
     }
-    auto make = [this](const TileInfo& info, std::span<double> out) {
-        const auto p = info.coordinates[0], l = info.coordinates[1], s = info.coordinates[2];
+    auto make = [this, first](const TileInfo& info, std::span<double> out) {
+        const auto p = first + info.coordinates[0], l = info.coordinates[1], s = info.coordinates[2];
         const auto q = pairs_.tile_of(std::max(l, s), std::min(l, s));
         const auto tile = tiles_.tile({std::max(p, q), std::min(p, q)});
         const auto np = info.extents[0], nq = pairs_.pairs().size(TileIndex{q});

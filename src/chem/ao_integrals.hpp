@@ -47,8 +47,8 @@ class AoIntegrals {
   public:
     AoIntegrals(const Integrals& integrals, AoTiling tiling, int threads);
     const PairIndex& pairs() const { return pairs_; }
-    /// (p|l s), made from the stored tiles on demand.
-    GeneratedTensor<double> half_unpacked() const;
+    /// (p|l s) for the tiles first to last (excluded) of p, made from the stored tiles on demand.
+    GeneratedTensor<double> half_unpacked(std::int64_t first, std::int64_t last) const;
     /// 2 J - K of a density with trace (number of electrons) / 2.
     Matrix two_electron(const Matrix& density, int threads) const;
 

@@ -259,7 +259,7 @@ void Calculation::correlate() {
     std::unique_ptr<AbcdTerm> abcd;
     DirectAbcd* direct = nullptr;
     if (stored) {
-        abcd = stored_abcd(mo.vvvv, o);
+        abcd = stored_abcd(mo.vvvv, o, v);
     } else {
         auto term = std::make_unique<DirectAbcd>(*integrals_, ao_tiling_, orbitals, options_.screen, kPairsInTile);
         direct = term.get();

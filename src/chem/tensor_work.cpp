@@ -81,6 +81,16 @@ RealTensor TensorWork::product(std::string_view spec, const RealOperand& a, cons
     return std::move(result.tensor);
 }
 
+RealTensor TensorWork::product(std::string_view spec, const RealOperand& a, const RealOperand& b, const Shape& only) {
+    const double start = now_seconds();
+    ContractOptions options;
+    options.result_shape = &only;
+    options.threads = threads_for(spec, a.shape(), &b.shape(), threads_);
+    auto result = shared_product(spec, a, b, options);
+    note(std::move(result.report), start);
+    return std::move(result.tensor);
+}
+
 void TensorWork::add_product(std::string_view spec, const RealOperand& a, const RealOperand& b, RealTensor& c,
                              double alpha) {
     const double start = now_seconds();

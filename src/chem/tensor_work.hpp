@@ -27,6 +27,8 @@ class TensorWork {
 
     /// alpha a b
     RealTensor product(std::string_view spec, const RealOperand& a, const RealOperand& b, double alpha = 1);
+    /// a b, the tiles of `only`.
+    RealTensor product(std::string_view spec, const RealOperand& a, const RealOperand& b, const Shape& only);
     /// c += alpha a b
     void add_product(std::string_view spec, const RealOperand& a, const RealOperand& b, RealTensor& c,
                      double alpha = 1);
