@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <malloc.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -52,11 +51,6 @@ std::string unknown_subcommand(CLI::App& app) {
 int main(int argc, char** argv) {
     using namespace tessera;
     choose_blas_kernels(argv);
-    // Freed memory stays with the process: getting gigabytes from the system anew for each tensor costs seconds.
-    mallopt(M_MMAP_MAX, 0);
-    mallopt(M_TRIM_THRESHOLD, -1);
-    mallopt(M_TOP_PAD, 64 << 20);
-    mallopt(M_ARENA_MAX, 1);  // nor does what one thread frees have to wait for that thread
     hdf5_without_exit_handler();
     CLI::App app("Tessera contracts block-sparse tensors.\n", "tessera");
     app.set_version_flag("--version", TESSERA_VERSION);

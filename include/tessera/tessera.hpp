@@ -8,4 +8,5 @@
 #include "tessera/index/contraction_spec.hpp"
 #include "tessera/plan/plan.hpp"
 #include "tessera/simulate/simulate.hpp"
+#include "tessera/storage/memory.hpp"
 #include "tessera/tensor/tensor.hpp"

@@ -1,13 +1,24 @@
 #include "storage/buffer.hpp"
 
-#include <sys/mman.h>
-
 #include <cstdlib>
 #include <utility>
 
 #include "base/check.hpp"
+#include "storage/page_pool.hpp"
 
 namespace tessera {
+
+namespace {
+
+#ifdef __SANITIZE_ADDRESS__
+constexpr bool kPooled = false;  // what is kept for reuse would hide the use of freed memory
+#else
+constexpr bool kPooled = true;
+#endif
+
+bool pooled(std::int64_t bytes) { return kPooled && bytes >= 2 * PagePool::kPage; }
+
+}  // namespace
 
 void MemoryBudget::take(std::int64_t bytes, const std::string& what) {
     std::int64_t now = used_.load();
@@ -29,20 +40,21 @@ void MemoryBudget::give(std::int64_t bytes) noexcept { used_ -= bytes; }
 Buffer::Buffer(std::int64_t bytes, MemoryBudget* budget, const std::string& what) : bytes_(align_up(bytes)) {
     if (bytes_ == 0) return;
     if (budget) budget->take(bytes_, what);
-    constexpr std::int64_t huge = 2 << 20;
-    const bool large = bytes_ >= 2 * huge;
-    data_ = static_cast<std::byte*>(
-        std::aligned_alloc(large ? huge : kTileAlignment, large ? align_up(bytes_, huge) : bytes_));
+    data_ = pooled(bytes_)
+                ? PagePool::instance().take(bytes_)
+                : static_cast<std::byte*>(std::aligned_alloc(kTileAlignment, static_cast<std::size_t>(bytes_)));
     if (!data_) {
         if (budget) budget->give(bytes_);
         throw MachineError(fmt::format("{}: the machine has no {} left", what, format_bytes(bytes_)));
     }
     budget_ = budget;
-    if (large) madvise(data_, static_cast<std::size_t>(bytes_), MADV_HUGEPAGE);
 }
 
 Buffer::~Buffer() {
-    std::free(data_);
+    if (data_ && pooled(bytes_))
+        PagePool::instance().give(data_, bytes_);
+    else
+        std::free(data_);
     if (budget_) budget_->give(bytes_);
 }
 

@@ -28,7 +28,7 @@ class MemoryBudget {
     std::atomic<std::int64_t> used_{0}, peak_{0};
 };
 
-/// One aligned, uninitialised block; large ones ask for huge pages. Movable.
+/// One aligned, uninitialised block; large ones are of huge pages and reused (PagePool). Movable.
 class Buffer {
   public:
     Buffer() = default;

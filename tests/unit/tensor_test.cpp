@@ -3,10 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <random>
+#include <thread>
+#include <vector>
 
 #include "storage/buffer.hpp"
+#include "storage/page_pool.hpp"
 #include "tensor/tensor_impl.hpp"
 #include "tessera/base/error.hpp"
 
@@ -170,6 +174,59 @@ TEST(Tensor, MetadataIsSmall) {
     const Tiling t = Tiling::uniform(32 * 100, 32);
     const Tensor<double> x(Shape::dense(TileGrid{t, t}));
     EXPECT_LT(static_cast<double>(x.metadata_bytes()), 0.01 * static_cast<double>(x.tile_bytes()));
+}
+
+// Random blocks of several threads: none overlap, all are on the grid of huge pages, and what is kept and used together
+// stays below the most that was used at once.
+TEST(PagePool, ReusesAndNeverHoldsMoreThanThePeak) {
+    PagePool pool;
+    constexpr std::int64_t page = PagePool::kPage;
+    std::atomic<std::int64_t> used{0};
+    const auto work = [&](unsigned seed) {
+        std::mt19937 random(seed);
+        std::vector<std::pair<std::byte*, std::int64_t>> mine;
+        for (int step = 0; step < 400; ++step) {
+            if (mine.size() < 6 && random() % 2 == 0) {
+                const std::int64_t bytes = 1 + static_cast<std::int64_t>(random() % (9 * page));
+                std::byte* block = pool.take(bytes);
+                ASSERT_NE(block, nullptr);
+                EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % page, 0u);
+                used += (bytes + page - 1) / page * page;
+                // Marks at both ends: a block handed out twice would lose them.
+                block[0] = static_cast<std::byte>(seed);
+                block[bytes - 1] = static_cast<std::byte>(seed);
+                mine.emplace_back(block, bytes);
+            } else if (!mine.empty()) {
+                std::swap(mine[random() % mine.size()], mine.back());
+                const auto [block, bytes] = mine.back();
+                EXPECT_EQ(block[0], static_cast<std::byte>(seed));
+                EXPECT_EQ(block[bytes - 1], static_cast<std::byte>(seed));
+                pool.give(block, bytes);
+                used -= (bytes + page - 1) / page * page;
+                mine.pop_back();
+            }
+        }
+        for (const auto& [block, bytes] : mine) pool.give(block, bytes);
+    };
+    std::vector<std::thread> threads;
+    for (unsigned t = 1; t <= 3; ++t) threads.emplace_back(work, t);
+    for (auto& t : threads) t.join();
+    pool.release();
+    EXPECT_EQ(pool.kept(), 0);
+
+    // 8 pages are the most in use at once: of 5 kept, a request that none of them fits leaves no more than that.
+    std::byte* a = pool.take(5 * page);
+    std::byte* b = pool.take(3 * page);
+    pool.give(a, 5 * page);
+    EXPECT_EQ(pool.kept(), 5 * page);
+    std::byte* c = pool.take(2 * page);
+    EXPECT_EQ(c, a);
+    EXPECT_EQ(pool.kept(), 3 * page);
+    std::byte* d = pool.take(4 * page);
+    EXPECT_EQ(pool.kept(), 0) << "3 + 2 + 4 are more than the peak of 8 without anything kept";
+    for (const auto& [block, pages] : {std::pair{d, 4}, {b, 3}, {c, 2}}) pool.give(block, pages * page);
+    EXPECT_EQ(pool.kept(), 9 * page);
+    pool.release();
 }
 
 TEST(MemoryBudget, IsAPromise) {
