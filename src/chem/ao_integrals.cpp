@@ -133,15 +133,20 @@ GeneratedTensor<double> AoIntegrals::half_unpacked(std::int64_t first, std::int6
         const auto nl = info.extents[1], ns = info.extents[2];
         // Element (x, y) of the wanted pair tiles p and q in the stored tile.
         const std::int64_t step_p = p >= q ? nq : 1, step_q = p >= q ? 1 : np;
-        pairs_.for_each(q, [&](std::int64_t a, std::int64_t b, std::int64_t place) {
-            const double* from = tile.data() + place * step_q;
-            for (std::int64_t x = 0; x < np; ++x) {
-                const double value = from[x * step_p];
-                double* to = out.data() + x * nl * ns;
-                if (l >= s) to[a * ns + b] = value;
-                if (l <= s) to[b * ns + a] = value;
-            }
-        });
+        // A few x at a time: each of them reads or writes a stream of its own.
+        constexpr std::int64_t kStreams = 8;
+        for (std::int64_t begin = 0; begin < np; begin += kStreams) {
+            const auto end = std::min(np, begin + kStreams);
+            pairs_.for_each(q, [&](std::int64_t a, std::int64_t b, std::int64_t place) {
+                const double* from = tile.data() + place * step_q;
+                for (std::int64_t x = begin; x < end; ++x) {
+                    const double value = from[x * step_p];
+                    double* to = out.data() + x * nl * ns;
+                    if (l >= s) to[a * ns + b] = value;
+                    if (l <= s) to[b * ns + a] = value;
+                }
+            });
+        }
     };
     return {Shape(grid, std::move(entries)), std::move(make)};
 }

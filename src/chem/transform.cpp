@@ -1,6 +1,7 @@
 // Integrals over basis functions to integrals over orbitals, one pair of indices after the other. Large ones are never
 // whole half way: they go through in blocks.
-#include "base/check.hpp"
+#include <algorithm>
+
 #include "chem/orbitals.hpp"
 
 namespace tessera::chem {
@@ -33,52 +34,57 @@ RealTensor to_virtual_pairs(const RealTensor& half, const RealTensor& virtuals, 
     return pack_first(work.product("xla,lb->abx", half, virtuals, lower_tiles(grid)), pairs, work.threads());
 }
 
-/// (x|bd) for all b of a tile and one d, in order: pairs of x are tiles (b, d).
-void copy_column(const PairIndex& pairs, std::int64_t tile_b, std::int64_t tile_d, std::int64_t d, const double* row,
-                 double sign, double* out) {
-    const auto nb = pairs.size(tile_b), nd = pairs.size(tile_d);
-    const auto below = tile_b > tile_d ? nb : tile_b == tile_d ? d : std::int64_t{0};
-    if (tile_b > tile_d) {
-        for (std::int64_t b = 0; b < below; ++b) out[b] += sign * row[b * nd + d];
-        return;
-    }
-    const double* from = row + (tile_b == tile_d ? d * (d + 1) / 2 : d * nb);
-    const auto straight = tile_b == tile_d ? d + 1 : nb;
-    for (std::int64_t b = 0; b < straight; ++b) out[b] += sign * from[b];
-    for (std::int64_t b = straight; b < nb; ++b) out[b] += sign * row[b * (b + 1) / 2 + d];
-}
-
-/// (ac|bd) + sign (ad|bc) from (ac|bd) by pairs.
-RealTensor combined(const PairParts& x, double sign, int threads) {
-    const PairIndex& pairs = x.pairs();
-    // (ac|b d) for all b of a tile is added to out.
-    const auto add = [&](std::int64_t ta, std::int64_t a, std::int64_t tc, std::int64_t c, std::int64_t tb,
-                         std::int64_t td, std::int64_t d, double factor, double* out) {
+/// Tile (left pair|right pair) of integrals over four virtuals, as seen from tiles (a c|b d) in either order of each.
+struct PairTile {
+    PairTile(const PairParts& x, std::int64_t ta, std::int64_t tc, std::int64_t tb, std::int64_t td)
+        : pairs(x.pairs()), tile_a(ta), tile_c(tc), tile_b(tb), tile_d(td) {
         const auto left = pairs.tile_of(std::max(ta, tc), std::min(ta, tc));
         const auto right = pairs.tile_of(std::max(tb, td), std::min(tb, td));
-        const auto tile = x.tile({left}, right);
-        if (tile.empty()) return;
+        values = x.tile({left}, right);
+        width = pairs.pairs().size(TileIndex{right});
+    }
+    /// out[b] += factor (ac|bd) for b < count.
+    void add(std::int64_t a, std::int64_t c, std::int64_t d, double factor, std::int64_t count, double* out) const {
+        if (values.empty()) return;
         std::int64_t place = 0;
-        if (ta == tc)
+        if (tile_a == tile_c)
             place = std::max(a, c) * (std::max(a, c) + 1) / 2 + std::min(a, c);
         else
-            place = ta > tc ? a * pairs.size(tc) + c : c * pairs.size(ta) + a;
-        copy_column(pairs, tb, td, d, tile.data() + place * pairs.pairs().size(TileIndex{right}), factor, out);
-    };
+            place = tile_a > tile_c ? a * pairs.size(tile_c) + c : c * pairs.size(tile_a) + a;
+        const double* row = values.data() + place * width;
+        std::int64_t straight = 0;  // those b that lie side by side
+        if (tile_b <= tile_d) {
+            straight = tile_b < tile_d ? count : std::min(count, d + 1);
+            const double* from = row + (tile_b < tile_d ? d * pairs.size(tile_b) : d * (d + 1) / 2);
+            for (std::int64_t b = 0; b < straight; ++b) out[b] += factor * from[b];
+            for (std::int64_t b = straight; b < count; ++b) out[b] += factor * row[b * (b + 1) / 2 + d];
+        } else {
+            const auto step = pairs.size(tile_d);
+            for (std::int64_t b = 0; b < count; ++b) out[b] += factor * row[b * step + d];
+        }
+    }
+    const PairIndex& pairs;
+    std::int64_t tile_a, tile_c, tile_b, tile_d, width = 0;
+    std::span<const double> values;
+};
+
+/// (ac|bd) + sign (ad|bc) as [c d][a b], from (ac|bd) by pairs.
+RealTensor combined(const PairParts& x, double sign, int threads) {
+    const PairIndex& pairs = x.pairs();
     return RealTensor::generate(
         Shape::dense(TileGrid{pairs.pairs(), pairs.pairs()}),
         [&](const TileInfo& info, std::span<double> out) {
             const auto cd = info.coordinates[0], ab = info.coordinates[1];
             const auto tc = pairs.tile_i(cd), td = pairs.tile_j(cd), ta = pairs.tile_i(ab), tb = pairs.tile_j(ab);
-            std::vector<double> line(static_cast<std::size_t>(pairs.size(tb)));
+            const PairTile straight(x, ta, tc, tb, td), crossed(x, ta, td, tb, tc);
+            std::fill(out.begin(), out.end(), 0.0);
             double* to = out.data();
             pairs.for_each(cd, [&](std::int64_t c, std::int64_t d, std::int64_t) {
                 for (std::int64_t a = 0; a < pairs.size(ta); ++a) {
-                    std::fill(line.begin(), line.end(), 0.0);
-                    add(ta, a, tc, c, tb, td, d, 1.0, line.data());
-                    add(ta, a, td, d, tb, tc, c, sign, line.data());
                     const auto count = ta == tb ? a + 1 : pairs.size(tb);
-                    to = std::copy_n(line.data(), count, to);
+                    straight.add(a, c, d, 1.0, count, to);
+                    crossed.add(a, d, c, sign, count, to);
+                    to += count;
                 }
             });
         },
