@@ -37,10 +37,9 @@ class DirectAbcd final : public AbcdTerm {
   private:
     const Integrals& integrals_;
     const AoTiling& tiling_;
-    const Orbitals& orbitals_;
     EnginePool engines_;
-    Matrix bounds_;  // of the norm of the block of pairs of two tiles
-    RealTensor rotation_;
+    Matrix bounds_;                              // of the norm of the block of pairs of two tiles
+    RealTensor rotation_, occupied_, virtuals_;  // the orbitals in the tiles of the integrals
     std::unique_ptr<PairIndex> pairs_;
     double screen_ = 0;
     GeneratedTensor<double> integrals_tensor_;  // [l][s][m][n] = (ml|ns)

@@ -42,6 +42,22 @@ AoTiling tile_clusters(const Basis& basis, const std::vector<std::int64_t>& clus
     return t;
 }
 
+AoTiling merge_tiles(const AoTiling& tiling, std::int64_t target) {
+    AoTiling t;
+    std::vector<std::int64_t> sizes;
+    for (std::int64_t i = 0; i < tiling.functions.tile_count(); ++i) {
+        const auto n = tiling.functions.size(TileIndex{i});
+        if (sizes.empty() || sizes.back() + n > target) {
+            sizes.push_back(0);
+            t.first_shell.push_back(tiling.first_shell[i]);
+        }
+        sizes.back() += n;
+    }
+    t.first_shell.push_back(tiling.first_shell.back());
+    t.functions = Tiling::from_sizes(sizes);
+    return t;
+}
+
 AoTiling tile_atoms(const Basis& basis, std::int64_t target) {
     std::vector<std::int64_t> cluster;
     std::int64_t filled = 0;

@@ -41,6 +41,8 @@ struct AoTiling {
 AoTiling tile_atoms(const Basis& basis, std::int64_t target);
 /// A tile for each run of atoms with the same cluster.
 AoTiling tile_clusters(const Basis& basis, const std::vector<std::int64_t>& cluster_of_atom);
+/// Runs of neighbouring tiles joined while they have no more than `target` functions.
+AoTiling merge_tiles(const AoTiling& tiling, std::int64_t target);
 
 /// (p|q), tiles p >= q only, over pairs of basis functions.
 class AoIntegrals {

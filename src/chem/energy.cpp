@@ -40,6 +40,7 @@ std::string name(Method method) {
 namespace {
 
 constexpr std::int64_t kFunctionsInTile = 16, kPairsInTile = 8;  // of basis functions, of localised orbitals
+constexpr std::size_t kAtomsInScreenedTile = 2;  // smaller tiles have tighter bounds, but more of them cost more
 
 /// Bytes of tensors held at once, at the worst moment. n functions, o correlated and v virtual orbitals.
 std::int64_t needed_bytes(std::int64_t functions, std::int64_t occupied, std::int64_t virtuals,
@@ -90,7 +91,7 @@ class Calculation {
     }
     void check();
     void check_memory(std::int64_t functions);
-    std::vector<std::int64_t> order_by_clusters(std::int64_t functions);
+    void make_tilings(const BasisSet& set);
     void self_consistent_field();
     void share_orbitals(Communicator& ranks);
     void correlate();
@@ -102,7 +103,7 @@ class Calculation {
     EnergyResult result_;
     std::unique_ptr<Integrals> integrals_;
     std::unique_ptr<AoIntegrals> ao_;
-    AoTiling ao_tiling_;
+    AoTiling ao_tiling_, direct_tiling_;  // of the stored integrals, and of those made anew in each iteration
     RhfResult scf_;
     std::vector<std::size_t> input_atom_;   // of each atom: its place in the input
     std::vector<std::int64_t> input_rows_;  // of each basis function: likewise
@@ -139,12 +140,16 @@ void Calculation::check_memory(std::int64_t functions) {
         options_.memory, needed);
 }
 
-/// Neighbouring atoms make a tile of basis functions. Returns the cluster of each atom.
-std::vector<std::int64_t> Calculation::order_by_clusters(std::int64_t functions) {
+/// Neighbouring atoms make a tile of basis functions; puts the atoms in the order of their clusters.
+void Calculation::make_tilings(const BasisSet& set) {
     const auto target = std::min<std::int64_t>(options_.tile, kFunctionsInTile);
     std::vector<Point> points;
     for (const auto& a : molecule_.atoms) points.push_back(a.at);
-    auto group = cluster(points, (functions + target - 1) / target);
+    auto groups = (place(set, molecule_).functions + target - 1) / target;
+    if (options_.screen > 0)
+        groups = std::max(groups,
+                          static_cast<std::int64_t>((points.size() + kAtomsInScreenedTile - 1) / kAtomsInScreenedTile));
+    auto group = cluster(points, groups);
     std::vector<std::size_t> order(group.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return group[a] < group[b]; });
@@ -152,14 +157,17 @@ std::vector<std::int64_t> Calculation::order_by_clusters(std::int64_t functions)
     for (std::size_t i = 0; i < order.size(); ++i) molecule_.atoms[i] = atoms[order[i]];
     input_atom_ = std::move(order);
     std::sort(group.begin(), group.end());
-    return group;
+
+    integrals_ = std::make_unique<Integrals>(place(set, molecule_));
+    direct_tiling_ = tile_clusters(integrals_->basis(), group);
+    // Nothing is skipped of the stored integrals: neighbouring small clusters share a tile there.
+    ao_tiling_ = options_.screen > 0 ? merge_tiles(direct_tiling_, target) : direct_tiling_;
 }
 
 void Calculation::self_consistent_field() {
     const auto folder = options_.basis_folder.empty() ? basis_folder() : options_.basis_folder;
     const BasisSet set = find_basis(options_.basis, folder);
-    const auto clusters = order_by_clusters(place(set, molecule_).functions);
-    integrals_ = std::make_unique<Integrals>(place(set, molecule_));
+    make_tilings(set);
     const Basis& basis = integrals_->basis();
     say(fmt::format("{} atoms, {} electrons, {} basis functions ({})", molecule_.atoms.size(), molecule_.electrons(),
                     basis.functions, basis.name));
@@ -172,7 +180,6 @@ void Calculation::self_consistent_field() {
         for (std::int64_t f = 0; f < basis.functions_of(static_cast<std::int64_t>(a)); ++f)
             input_rows_.push_back(first[input_atom_[a]] + f);
     double start = now_seconds();
-    ao_tiling_ = tile_clusters(basis, clusters);
     ao_ = std::make_unique<AoIntegrals>(*integrals_, ao_tiling_, options_.threads);
     result_.integral_seconds = now_seconds() - start;
     say(fmt::format("integrals in {:.2f} s", result_.integral_seconds));
@@ -261,7 +268,7 @@ void Calculation::correlate() {
     if (stored) {
         abcd = stored_abcd(mo.vvvv, o, v);
     } else {
-        auto term = std::make_unique<DirectAbcd>(*integrals_, ao_tiling_, orbitals, options_.screen, kPairsInTile);
+        auto term = std::make_unique<DirectAbcd>(*integrals_, direct_tiling_, orbitals, options_.screen, kPairsInTile);
         direct = term.get();
         abcd = std::move(term);
     }
