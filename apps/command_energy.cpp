@@ -140,7 +140,7 @@ Action add_energy(CLI::App& app) {
     command->add_option("molecule", o->molecule, "xyz file, coordinates in Angstrom")->required();
     command->add_option("--basis", e.basis, "basis set by name, or a .g94 file")->capture_default_str();
     command->add_option("--basis-folder", e.basis_folder,
-                        "where named basis sets are (default: $TESSERA_BASIS, or those of the program)");
+                        "where named basis sets are (default: those of the program, or $TESSERA_SHARE/basis)");
     command->add_option("--method", o->method, "rhf, mp2, ccsd or ccsd(t), also written ccsd_t")->capture_default_str();
     command->add_flag("--frozen-core", e.frozen_core, "leave the core electrons uncorrelated");
     command->add_option("--charge", o->charge, "charge of the molecule")

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <optional>
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
@@ -105,6 +106,7 @@ class Calculation {
     std::unique_ptr<AoIntegrals> ao_;
     AoTiling ao_tiling_, direct_tiling_;  // of the stored integrals, and of those made anew in each iteration
     RhfResult scf_;
+    std::optional<Checkpoint> checkpoint_;
     std::vector<std::size_t> input_atom_;   // of each atom: its place in the input
     std::vector<std::int64_t> input_rows_;  // of each basis function: likewise
 };
@@ -116,6 +118,9 @@ void Calculation::check() {
     require(options_.screen >= 0 && std::isfinite(options_.screen), "screening threshold {} is not a number >= 0",
             options_.screen);
     require(options_.tile >= 1, "tiles of {} orbitals", options_.tile);
+    require(options_.checkpoint.empty() || options_.method >= Method::ccsd,
+            "checkpoint {}: it holds the amplitudes of CCSD, of which {} has none", options_.checkpoint,
+            name(options_.method));
     check_closed_shell(molecule_);
     if (options_.frozen_core)
         for (const auto& a : molecule_.atoms) result_.frozen += core_orbitals(a.number);
@@ -165,12 +170,14 @@ void Calculation::make_tilings(const BasisSet& set) {
 }
 
 void Calculation::self_consistent_field() {
-    const auto folder = options_.basis_folder.empty() ? basis_folder() : options_.basis_folder;
-    const BasisSet set = find_basis(options_.basis, folder);
+    const BasisSet set = find_basis(options_.basis, options_.basis_folder);
     make_tilings(set);
     const Basis& basis = integrals_->basis();
     say(fmt::format("{} atoms, {} electrons, {} basis functions ({})", molecule_.atoms.size(), molecule_.electrons(),
                     basis.functions, basis.name));
+    const auto pairs = molecule_.electrons() / 2;
+    require(pairs <= basis.functions, "{}: {} electron pairs do not fit in {} functions of basis {}", molecule_.name,
+            pairs, basis.functions, basis.name);
     check_memory(basis.functions);
     std::vector<std::int64_t> first(input_atom_.size() + 1, 0);
     for (std::size_t a = 0; a < input_atom_.size(); ++a)
@@ -179,6 +186,13 @@ void Calculation::self_consistent_field() {
     for (std::size_t a = 0; a < input_atom_.size(); ++a)
         for (std::int64_t f = 0; f < basis.functions_of(static_cast<std::int64_t>(a)); ++f)
             input_rows_.push_back(first[input_atom_[a]] + f);
+    if (!options_.checkpoint.empty()) {
+        const Matrix overlap = integrals_->overlap();
+        const OrbitalCounts counts{basis.functions, pairs - result_.frozen, independent_functions(overlap) - pairs,
+                                   result_.frozen};
+        if (counts.virtuals > 0)
+            checkpoint_ = read_checkpoint(options_.checkpoint, counts, input_rows_, overlap, options_.communicator);
+    }
     double start = now_seconds();
     ao_ = std::make_unique<AoIntegrals>(*integrals_, ao_tiling_, options_.threads);
     result_.integral_seconds = now_seconds() - start;
@@ -252,12 +266,11 @@ void Calculation::correlate() {
     how.max_iterations = options_.max_iterations;
     how.log = options_.log;
     if (!options_.checkpoint.empty()) {
-        if (auto restart = read_checkpoint(options_.checkpoint, orbitals, input_rows_, scf_.overlap, work_)) {
-            t = std::move(restart->amplitudes);
-            say(fmt::format("going on from iteration {} in {}", restart->iteration, options_.checkpoint));
+        if (checkpoint_) {
+            t = amplitudes_of(*checkpoint_, options_.checkpoint, orbitals, scf_.overlap, work_);
+            say(fmt::format("going on from iteration {} in {}", checkpoint_->iteration, options_.checkpoint));
+            checkpoint_.reset();
         }
-        // Everyone has read it before anyone writes it.
-        if (options_.communicator) options_.communicator->barrier();
         how.keep = [&](const Amplitudes& now, int iteration, double) {
             if (options_.communicator && options_.communicator->rank() != 0) return;
             write_checkpoint(options_.checkpoint, orbitals, input_rows_, now, iteration);

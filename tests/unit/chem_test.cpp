@@ -7,6 +7,7 @@
 #include <fstream>
 #include <numeric>
 
+#include "base/shared_data.hpp"
 #include "chem/abcd.hpp"
 #include "chem/basis.hpp"
 #include "chem/clustering.hpp"
@@ -75,16 +76,32 @@ TEST(Molecules, ClosedShellsOnly) {
 }
 
 TEST(BasisSets, AreFoundAndRead) {
-    const auto folder = basis_folder();
     for (const char* n : {"sto-3g", "DEF2-SVP", "cc-pVDZ"}) {
-        const auto set = find_basis(n, folder);
+        const auto set = find_basis(n);
         for (int z = 1; z <= 18; ++z) EXPECT_TRUE(set.elements.contains(z)) << n << z;
     }
     const auto water = parse_xyz("3\n\nO 0 0 0\nH 0 0 1\nH 0 1 0\n", "w");
-    EXPECT_EQ(place(find_basis("sto-3g", folder), water).functions, 7);
-    EXPECT_EQ(place(find_basis("cc-pvdz", folder), water).functions, 24);
-    EXPECT_USER_ERROR(find_basis("6-31g", folder), "cc-pvdz, def2-svp, sto-3g");
+    EXPECT_EQ(place(find_basis("sto-3g"), water).functions, 7);
+    EXPECT_EQ(place(find_basis("cc-pvdz"), water).functions, 24);
+    EXPECT_USER_ERROR(find_basis("6-31g"), "cc-pvdz, def2-svp, sto-3g");
     EXPECT_USER_ERROR(find_basis("cc-pvdz", "/nonexistent"), "/nonexistent");
+}
+
+TEST(BasisSets, OfTheUser) {
+    namespace fs = std::filesystem;
+    const auto folder = fs::temp_directory_path() / ("tessera_basis_" + std::to_string(getpid()));
+    fs::create_directories(folder / "share/basis");
+    const auto file = folder / "share/basis/Mine.g94";
+    std::ofstream(file) << "H 0\nS 1 1.00\n 0.4 1.0\n****\n";
+    // By path, by name in a folder, and by name among shared files that the environment names.
+    EXPECT_EQ(find_basis(file.string()).elements.size(), 1u);
+    EXPECT_EQ(find_basis("mine", (folder / "share/basis").string()).elements.size(), 1u);
+    setenv("TESSERA_SHARE", (folder / "share").c_str(), 1);
+    EXPECT_EQ(find_basis("MINE").elements.size(), 1u);
+    EXPECT_EQ(find_basis("sto-3g").elements.size(), 18u);
+    unsetenv("TESSERA_SHARE");
+    EXPECT_USER_ERROR(find_basis("mine"), "unknown basis 'mine'");
+    fs::remove_all(folder);
 }
 
 TEST(BasisSets, UsersFilesAndTheirErrors) {
@@ -106,7 +123,7 @@ TEST(BasisSets, UsersFilesAndTheirErrors) {
 
 TEST(Integrals, ShellsAreNormalisedAndBounded) {
     const auto m = parse_xyz("2\n\nO 0 0 0\nH 0 0.3 0.9\n", "oh");
-    const Integrals x(place(find_basis("cc-pvdz", basis_folder()), m));
+    const Integrals x(place(find_basis("cc-pvdz"), m));
     const Matrix s = x.overlap();
     for (Eigen::Index i = 0; i < s.rows(); ++i) EXPECT_NEAR(s(i, i), 1, 1e-12);
     Integrals::Coulomb engine(x);
@@ -131,7 +148,7 @@ TEST(Integrals, ShellsAreNormalisedAndBounded) {
 /// The Fock matrix from packed tiles against the sum as it is written.
 TEST(AoIntegrals, FockMatrixAgainstThePlainSum) {
     const auto m = parse_xyz("3\n\nO 0 0 0.1\nH 0 0.8 -0.4\nH 0.1 -0.7 -0.5\n", "w");
-    const Integrals x(place(find_basis("def2-svp", basis_folder()), m));
+    const Integrals x(place(find_basis("def2-svp"), m));
     const auto n = x.basis().functions;
     const auto shells = static_cast<std::int64_t>(x.basis().shells.size());
     Matrix d(n, n);
@@ -233,8 +250,8 @@ TEST(Clustering, GroupsNeighboursAlongTheChain) {
 }
 
 TEST(Localisation, OrbitalsOfEthaneSitOnTheirBonds) {
-    const auto m = read_xyz(basis_folder() + "/../molecules/c2h6.xyz");
-    const auto set = find_basis("sto-3g", basis_folder());
+    const auto m = read_xyz(find_shared_data("molecules/c2h6.xyz"));
+    const auto set = find_basis("sto-3g");
     const Integrals x(place(set, m));
     const AoIntegrals ao(x, tile_atoms(x.basis(), 16), 0);
     const auto scf = rhf(m, x, ao, atomic_guess(m, set, x.basis()), {});

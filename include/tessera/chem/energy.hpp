@@ -30,7 +30,7 @@ class NotConverged : public Error {
 struct EnergyOptions {
     Method method = Method::ccsd_t;
     std::string basis = "def2-svp";  // a name in basis_folder, or the path of a .g94 file
-    std::string basis_folder;        // empty: $TESSERA_BASIS, or share/ next to the program
+    std::string basis_folder;        // empty: basis/ of the files that come with the program, or of $TESSERA_SHARE
     bool frozen_core = false;
     /// SCF: energy change and orbital gradient; CC: energy change, and ten times this for the change of amplitudes.
     double converge = 1e-8;
