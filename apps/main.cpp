@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <malloc.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -51,6 +52,12 @@ std::string unknown_subcommand(CLI::App& app) {
 int main(int argc, char** argv) {
     using namespace tessera;
     choose_blas_kernels(argv);
+    // What the heap frees stays with the process, as the memory of tiles does: plans of millions of products are made
+    // and dropped again and again.
+    mallopt(M_MMAP_MAX, 0);
+    mallopt(M_TRIM_THRESHOLD, -1);
+    mallopt(M_TOP_PAD, 64 << 20);
+    mallopt(M_ARENA_MAX, 1);
     hdf5_without_exit_handler();
     CLI::App app("Tessera contracts block-sparse tensors.\n", "tessera");
     app.set_version_flag("--version", TESSERA_VERSION);

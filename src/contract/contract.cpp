@@ -287,6 +287,8 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
     report.devices = options.devices;
     report.made_tiles = counts.made_tiles;
     if (ranks.size() > 1) {
+        report.rank_sent_bytes = counts.sent_bytes;
+        report.rank_received_bytes = counts.received_bytes;
         std::int64_t all[] = {counts.made_tiles, counts.sent_bytes, report.loaded_bytes, report.stored_bytes,
                               report.copied_bytes};
         ranks.sum(std::span<std::int64_t>(all));

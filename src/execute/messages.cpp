@@ -11,15 +11,11 @@ namespace {
 constexpr int kTags = 32767;  // every MPI has at least these
 }
 
-bool StepBoard::wait_for(std::int32_t step) const {
-    for (int spins = 0; !done(step); ++spins) {
-        if (failed_) return false;
-        if (spins > 300)
-            std::this_thread::sleep_for(std::chrono::microseconds(20));
-        else if (spins > 200)
-            std::this_thread::yield();
-    }
-    return true;
+void StepBoard::pause(int times) {
+    if (times > 300)
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+    else if (times > 200)
+        std::this_thread::yield();
 }
 
 /// Messages between two ranks are numbered in the plan's order, the same on both.

@@ -20,7 +20,7 @@ constexpr bool is_message(StepKind kind) {
            kind == StepKind::receive_sums;
 }
 
-/// Which steps are done. Anyone may look, wait and mark; a failure wakes all who wait.
+/// Which steps are done, and whether something failed. Anyone may look and mark.
 class StepBoard {
   public:
     explicit StepBoard(std::size_t steps) : done_(steps) {}
@@ -28,8 +28,8 @@ class StepBoard {
     void mark(std::int32_t step) { done_[step].store(1, std::memory_order_release); }
     bool failed() const { return failed_; }
     void fail() { failed_ = true; }
-    /// False when something failed meanwhile.
-    bool wait_for(std::int32_t step) const;
+    /// For those who look again and again: busy at first, then at ease.
+    static void pause(int times);
 
   private:
     std::vector<std::atomic<std::uint8_t>> done_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <map>
 
 #include "inspect/plan_writer.hpp"
 
@@ -11,7 +12,9 @@ namespace tessera {
 
 namespace {
 
-constexpr std::int64_t kStageBytes = 256LL << 20;  // made tiles of one stage, where memory does not decide
+// Where memory does not decide:
+constexpr std::int64_t kStageBytes = 128LL << 20;   // made tiles of one stage
+constexpr std::int64_t kWindowBytes = 128LL << 20;  // partial sums of one window
 
 /// Sums that need the same tiles of the streamed operand: a column of C where B streams, a row where A does.
 struct Group {
@@ -34,13 +37,19 @@ struct StageTile {
 struct Stage {
     std::vector<Piece> pieces;
     std::vector<StageTile> tiles;
-    bool continues = false;  // its first piece goes on with sums that an earlier stage began
+};
+
+/// Groups whose partial sums are in memory at the same time; a later window uses their places anew.
+struct Window {
+    std::size_t end;                  // in the order of sums
+    std::vector<std::int32_t> tiles;  // of the result, whose sums the worker joins
+    std::int32_t joined = -1;         // the step after which the places are free
 };
 
 class HostWorker final : public Worker {
   public:
     HostWorker(PlanWriter& w, int rank, std::vector<std::int32_t> sums)
-        : w_(w), in_(w.in), rank_(rank), order_(std::move(sums)) {
+        : w_(w), in_(w.in), rank_(rank), order_(std::move(sums)), by_column_(w.how.by_column) {
         made_[0] = !in_.stored(Operand::a);
         made_[1] = !in_.stored(Operand::b);
         // With both operands made on demand the one with more to make streams, in the order it asks for.
@@ -55,7 +64,8 @@ class HostWorker final : public Worker {
             streamed_ = made_[0] ? Operand::a : Operand::b;
         }
         if (streams()) {
-            const auto& key = streamed_ == Operand::b ? in_.col : in_.row;
+            by_column_ = streamed_ == Operand::b;
+            const auto& key = by_column_ ? in_.col : in_.row;
             std::stable_sort(order_.begin(), order_.end(),
                              [&](auto x, auto y) { return key[in_.sums[x].c] < key[in_.sums[y].c]; });
             std::vector<bool> resident(made_[0] && made_[1] ? in_.bytes(other()).size() : 0);
@@ -67,6 +77,11 @@ class HostWorker final : public Worker {
                     if (!resident[t]) resident_bytes_ += in_.bytes(other())[t];
                     resident[t] = true;
                 }
+        }
+        for (std::size_t begin = 0, end = 0; begin < order_.size(); begin = end) {
+            std::int64_t bytes = 0;
+            for (end = begin; end < order_.size() && key_of(end) == key_of(begin); ++end) bytes += partial_bytes(end);
+            least_partial_ = std::max(least_partial_, bytes);
         }
     }
 
@@ -87,7 +102,7 @@ class HostWorker final : public Worker {
         return out;
     }
 
-    std::int64_t least_host_bytes() const override { return resident_bytes_ + largest_; }
+    std::int64_t least_host_bytes() const override { return resident_bytes_ + largest_ + least_partial_; }
 
     void emit() override {
         place();
@@ -98,8 +113,16 @@ class HostWorker final : public Worker {
   private:
     bool streams() const { return made_[0] || made_[1]; }
     Operand other() const { return streamed_ == Operand::a ? Operand::b : Operand::a; }
+    /// Row or column of C: sums in the order that have the same one are a group.
+    std::int32_t key_of(std::size_t i) const { return (by_column_ ? in_.col : in_.row)[in_.sums[order_[i]].c]; }
+    std::int64_t partial_bytes(std::size_t i) const {
+        const auto& s = in_.sums[order_[i]];
+        return s.index > 0 && w_.joined_by_worker(s.c) ? in_.bytes(Operand::c)[s.c] : 0;
+    }
 
     void place();
+    void place_partials();
+    void join_window(Window& window);
     Group group_from(std::size_t begin) const;
     void fill_stages(std::int64_t capacity);
     void cut_sums();
@@ -113,9 +136,12 @@ class HostWorker final : public Worker {
     const Inspection& in_;
     int rank_;
     std::vector<std::int32_t> order_;
+    bool by_column_;  // how the order goes
     bool made_[2] = {false, false};
     Operand streamed_ = Operand::b;
-    std::int64_t largest_ = 0, resident_bytes_ = 0;
+    std::int64_t largest_ = 0, resident_bytes_ = 0, least_partial_ = 0;
+    std::vector<Window> windows_;
+    std::size_t window_ = 0, sets_ = 1;  // the window at hand; how many are in memory
     std::vector<StageTile> resident_;
     std::vector<Stage> stages_;
     int buffers_ = 0;
@@ -125,6 +151,7 @@ class HostWorker final : public Worker {
     std::vector<std::uint16_t> parts_;         // likewise
     std::vector<std::int32_t> computes_;       // steps of the stage at hand
     std::deque<std::pair<std::int32_t, std::vector<std::int32_t>>> to_finish_;  // sum, its steps
+    std::map<std::int32_t, std::vector<std::int32_t>> begun_;  // sums that a later stage goes on with: a step per part
     double grain_ = 0;
 };
 
@@ -142,8 +169,9 @@ void HostWorker::place() {
                 arena += in_.bytes(other())[t];
             }
     }
+    place_partials();
     if (!streams()) {
-        stages_.push_back({{{0, order_.size(), INT32_MAX}}, {}, false});
+        stages_.push_back({{{0, order_.size(), INT32_MAX}}, {}});
         return;
     }
     const std::int64_t room = w_.host_limit() - w_.fixed[rank_] - arena;
@@ -158,11 +186,67 @@ void HostWorker::place() {
     w_.plan.buffers = std::max(w_.plan.buffers, buffers_);
 }
 
+/// Three windows where there is room: one at hand, one whose last parts other threads have, one that is joined.
+void HostWorker::place_partials() {
+    if (least_partial_ == 0) return;
+    auto& arena = w_.arena[rank_];
+    const std::int64_t room = w_.host_limit() - w_.fixed[rank_] - arena - largest_;
+    const std::int64_t most = std::clamp<std::int64_t>(room / least_partial_, 1, 3);
+    const std::int64_t capacity =
+        most < 3 ? least_partial_ : std::max(least_partial_, std::min(kWindowBytes, room / 6));
+    std::vector<std::int64_t> offset(order_.size());
+    std::int64_t filled = 0, largest = 0;
+    for (std::size_t begin = 0, end = 0; begin < order_.size(); begin = end) {
+        std::int64_t bytes = 0;
+        for (end = begin; end < order_.size() && key_of(end) == key_of(begin); ++end) {
+            offset[end] = bytes;
+            bytes += partial_bytes(end);
+        }
+        if (windows_.empty() || filled + bytes > capacity) {
+            windows_.push_back({});
+            filled = 0;
+        }
+        auto& window = windows_.back();
+        window.end = end;
+        for (auto i = begin; i < end; ++i) {
+            offset[i] += filled;
+            const auto& s = in_.sums[order_[i]];
+            if (s.index == 0 && w_.joined_by_worker(s.c)) window.tiles.push_back(s.c);
+        }
+        filled += bytes;
+        largest = std::max(largest, filled);
+    }
+    sets_ = std::min(static_cast<std::size_t>(most), windows_.size());
+    std::size_t w = 0;
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+        while (i >= windows_[w].end) ++w;
+        if (partial_bytes(i) == 0) continue;
+        w_.plan.sums[order_[i]].offset = arena + static_cast<std::int64_t>(w % sets_) * largest + offset[i];
+    }
+    arena += static_cast<std::int64_t>(sets_) * largest;
+}
+
+/// The fixed tree: neighbours, then neighbours of those.
+void HostWorker::join_window(Window& window) {
+    if (window.joined >= 0) return;
+    flush_finishes(0);
+    std::vector<std::int32_t> steps;
+    for (const auto c : window.tiles) {
+        const auto first = in_.first_sum[c], sums = in_.first_sum[c + 1] - first;
+        std::vector<PlanMove> moves;
+        for (std::int32_t stride = 1; stride < sums; stride *= 2)
+            for (std::int32_t i = 0; i + stride < sums; i += 2 * stride)
+                moves.push_back({first + i + stride, first + i});
+        steps.push_back(w_.add_merge(rank_, moves));
+        w_.add_finish(first, steps.back());
+    }
+    window.joined = w_.add_step(StepKind::join, rank_, -1, -1, 0, 0, std::move(steps));
+}
+
 Group HostWorker::group_from(std::size_t begin) const {
-    const auto& key = streamed_ == Operand::b ? in_.col : in_.row;
     Group g{begin, begin, {}, {}};
     std::vector<std::pair<std::int32_t, std::int32_t>> seen;  // place along k, tile
-    for (; g.end < order_.size() && key[in_.sums[order_[g.end]].c] == key[in_.sums[order_[begin]].c]; ++g.end) {
+    for (; g.end < order_.size() && key_of(g.end) == key_of(begin); ++g.end) {
         const auto& s = in_.sums[order_[g.end]];
         for (auto p = s.first; p < s.last; ++p) seen.emplace_back(in_.product.k[p], in_.tile_of(streamed_, p));
     }
@@ -180,22 +264,21 @@ void HostWorker::fill_stages(std::int64_t capacity) {
     const auto& bytes = in_.bytes(streamed_);
     Stage stage;
     std::int64_t filled = 0;
-    const auto close = [&](bool goes_on) {
+    const auto close = [&] {
         if (!stage.pieces.empty()) stages_.push_back(std::move(stage));
         stage = Stage{};
-        stage.continues = goes_on;
         filled = 0;
     };
     for (std::size_t begin = 0; begin < order_.size();) {
         const Group g = group_from(begin);
         std::int64_t all = 0;
         for (auto t : g.tiles) all += bytes[t];
-        if (filled + all > capacity) close(false);
+        if (filled + all > capacity) close();
         for (std::size_t i = 0; i < g.tiles.size(); ++i) {
             const auto b = bytes[g.tiles[i]];
             if (filled + b > capacity) {
                 stage.pieces.push_back({g.begin, g.end, g.k[i]});
-                close(true);
+                close();
             }
             stage.tiles.push_back({g.tiles[i], filled, b});
             filled += b;
@@ -203,7 +286,7 @@ void HostWorker::fill_stages(std::int64_t capacity) {
         stage.pieces.push_back({g.begin, g.end, INT32_MAX});
         begin = g.end;
     }
-    close(false);
+    close();
 }
 
 /// A sum whose work is a large part of one thread's is cut into parts that several threads take.
@@ -260,11 +343,11 @@ void HostWorker::emit_stages() {
     if (ahead) make(0);
     for (std::size_t s = 0; s < stages_.size(); ++s) {
         make(ahead ? s + 1 : s);
-        const bool after_last = stages_[s].continues && s > 0;
-        emit_computes(stages_[s], {resident, ready[s], after_last ? done[s - 1] : -1});
+        emit_computes(stages_[s], {resident, ready[s]});
         if (buffers_ > 0) done[s] = w_.add_step(StepKind::join, rank_, -1, -1, 0, 0, computes_);
     }
     flush_finishes(0);
+    for (auto& window : windows_) join_window(window);
 }
 
 /// Late by a few steps, so that no thread waits for the parts that others still have in hand.
@@ -293,10 +376,12 @@ void HostWorker::emit_computes(const Stage& stage, const std::vector<std::int32_
     computes_.clear();
     auto first_chain = chains.size();
     double flops = 0;
-    std::vector<std::int32_t> received, open;  // receives the open step waits for; its finished sums
-    const auto step_of = [&](std::size_t begin, std::size_t end) {
+    std::vector<std::int32_t> received, open, cut;  // what the open step waits for; its sums, whole and not
+    const auto step_of = [&](std::size_t begin, std::size_t end, std::int32_t part_before = -1) {
         auto all = after;
+        all.push_back(part_before);
         all.insert(all.end(), received.begin(), received.end());
+        if (window_ >= sets_ && !windows_.empty()) all.push_back(windows_[window_ - sets_].joined);
         const auto step = w_.add_step(StepKind::compute, rank_, -1, -1, static_cast<std::int64_t>(begin),
                                       static_cast<std::int64_t>(end), std::move(all));
         computes_.push_back(step);
@@ -306,8 +391,10 @@ void HostWorker::emit_computes(const Stage& stage, const std::vector<std::int32_
         if (chains.size() > first_chain) {
             const auto step = step_of(first_chain, chains.size());
             for (auto s : open) w_.ready[s] = step;
+            for (auto s : cut) begun_[s] = {step};
         }
         open.clear();
+        cut.clear();
         received.clear();
         first_chain = chains.size();
         flops = 0;
@@ -318,6 +405,12 @@ void HostWorker::emit_computes(const Stage& stage, const std::vector<std::int32_
             const auto sum = order_[i];
             const auto& s = in_.sums[sum];
             const auto& k = in_.product.k;
+            if (!windows_.empty() && i >= windows_[window_].end) {
+                close();
+                const std::size_t late = sets_ == 3 ? 1 : 0;  // no thread waits for parts that others have in hand
+                if (window_ >= late) join_window(windows_[window_ - late]);
+                ++window_;
+            }
             const auto first = done_to_[i];
             const auto last = piece.k_end == INT32_MAX
                                   ? s.last
@@ -327,7 +420,12 @@ void HostWorker::emit_computes(const Stage& stage, const std::vector<std::int32_
             const bool complete = last == s.last, shared = parts_[i] > 1;
             if (shared) close();  // each part is a step of its own, so that threads share the tile
             set_places(first, last, received);
-            std::vector<std::int32_t> steps;
+            std::vector<std::int32_t> steps, before;
+            if (const auto it = begun_.find(sum); it != begun_.end()) {
+                before = std::move(it->second);
+                begun_.erase(it);
+                if (!shared) received.push_back(before[0]);
+            }
             for (int part = 0; part < parts_[i]; ++part) {
                 PlanChain chain;
                 chain.sum = sum;
@@ -338,15 +436,19 @@ void HostWorker::emit_computes(const Stage& stage, const std::vector<std::int32_
                 chain.starts = first == s.first;
                 chain.finishes = complete && !shared && w_.finished_by_worker(sum);
                 chains.push_back(chain);
-                if (shared) steps.push_back(step_of(chains.size() - 1, chains.size()));
+                if (shared)
+                    steps.push_back(step_of(chains.size() - 1, chains.size(), before.empty() ? -1 : before[part]));
             }
             if (shared) {
-                if (complete) to_finish_.emplace_back(sum, std::move(steps));
+                if (complete)
+                    to_finish_.emplace_back(sum, std::move(steps));
+                else
+                    begun_[sum] = std::move(steps);
                 first_chain = chains.size();
                 received.clear();
                 continue;
             }
-            if (complete) open.push_back(sum);
+            (complete ? open : cut).push_back(sum);
             const double all = static_cast<double>(std::max<std::int64_t>(1, s.last - s.first));
             if ((flops += s.flops * static_cast<double>(last - first) / all) >= grain_) close();
         }

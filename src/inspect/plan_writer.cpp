@@ -79,16 +79,23 @@ void PlanWriter::lay_out() {
 /// Where each sum is on the host of the rank that works on it.
 void PlanWriter::place_sums() {
     const auto& bytes = in.bytes(Operand::c);
+    const auto tiles = static_cast<std::int32_t>(in.product.c.tile_count());
+    joined_by_worker_.assign(static_cast<std::size_t>(tiles), false);
+    for (std::int32_t c = 0; c < tiles; ++c) {
+        bool here = plan.devices_per_rank == 0 && in.first_sum[c + 1] - in.first_sum[c] > 1;
+        for (auto i = in.first_sum[c]; i < in.first_sum[c + 1]; ++i) here = here && how.rank_of[i] == owner_[2][c];
+        joined_by_worker_[c] = here;
+    }
     plan.sums.reserve(in.sums.size());
     for (std::size_t i = 0; i < in.sums.size(); ++i) {
         const auto& s = in.sums[i];
         const auto rank = how.rank_of[i];
         const bool in_place = s.index == 0 && owner_[2][s.c] == rank;
         plan.sums.push_back({s.c, rank, -1, in_place ? -1 : arena[rank]});
-        if (!in_place) arena[rank] += bytes[s.c];
+        if (!in_place && !joined_by_worker_[s.c]) arena[rank] += bytes[s.c];
     }
-    for (std::int32_t c = 0; c < static_cast<std::int32_t>(in.product.c.tile_count()); ++c)
-        if (!finished_by_worker(in.first_sum[c])) plan_closing(c);
+    for (std::int32_t c = 0; c < tiles; ++c)
+        if (!joined_by_worker_[c] && !finished_by_worker(in.first_sum[c])) plan_closing(c);
 }
 
 std::int32_t PlanWriter::sum_at_owner(std::int32_t c, bool in_place) {
@@ -200,24 +207,27 @@ void PlanWriter::enter(int rank) {
     for (auto i : received_[rank]) at_[static_cast<int>(plan.arrivals[i].operand)][plan.arrivals[i].slot] = i;
 }
 
+std::int32_t PlanWriter::add_merge(int rank, const std::vector<PlanMove>& moves) {
+    const auto begin = static_cast<std::int64_t>(plan.moves.size());
+    std::vector<std::int32_t> after;
+    for (const auto& m : moves) {
+        plan.moves.push_back(m);
+        after.push_back(ready[m.from]);
+        after.push_back(ready[m.to]);
+    }
+    const auto end = static_cast<std::int64_t>(plan.moves.size());
+    const auto step = add_step(StepKind::merge, rank, -1, -1, begin, end, std::move(after));
+    for (const auto& m : moves) ready[m.to] = step;
+    return step;
+}
+
 void PlanWriter::emit_closing() {
     ready.resize(plan.sums.size(), -1);
     // Joined where they are.
     for (const auto& c : closing_) {
         std::map<std::int32_t, std::vector<PlanMove>> by_rank;
         for (const auto& [rank, merge] : c.local) by_rank[rank].push_back(merge);
-        for (const auto& [rank, merges] : by_rank) {
-            const auto begin = static_cast<std::int64_t>(plan.moves.size());
-            std::vector<std::int32_t> after;
-            for (const auto& m : merges) {
-                plan.moves.push_back(m);
-                after.push_back(ready[m.from]);
-                after.push_back(ready[m.to]);
-            }
-            const auto step =
-                add_step(StepKind::merge, rank, -1, -1, begin, static_cast<std::int64_t>(plan.moves.size()), after);
-            for (const auto& m : merges) ready[m.to] = step;
-        }
+        for (const auto& [rank, merges] : by_rank) add_merge(rank, merges);
     }
     // Sent to their owners, several in one message.
     struct Open {
@@ -254,19 +264,8 @@ void PlanWriter::emit_closing() {
     for (auto& [pair, o] : open)
         if (!o.moves.empty()) close(pair, o);
     for (const auto& c : closing_) {
-        auto last = ready[c.result];
-        if (!c.owner.empty()) {
-            const auto begin = static_cast<std::int64_t>(plan.moves.size());
-            std::vector<std::int32_t> after;
-            for (const auto& m : c.owner) {
-                plan.moves.push_back(m);
-                after.push_back(ready[m.from]);
-                after.push_back(ready[m.to]);
-            }
-            last = add_step(StepKind::merge, owner_[2][c.c], -1, -1, begin,
-                            static_cast<std::int64_t>(plan.moves.size()), after);
-        }
-        add_finish(c.result, last);
+        if (!c.owner.empty()) add_merge(owner_[2][c.c], c.owner);
+        add_finish(c.result, ready[c.result]);
     }
 }
 

@@ -44,6 +44,10 @@ class PlanWriter {
     bool finished_by_worker(std::int32_t sum) const {
         return in.first_sum[in.sums[sum].c + 1] - in.first_sum[in.sums[sum].c] == 1 && plan.sums[sum].offset < 0;
     }
+    /// Several sums of one result tile, all on the cores of its owner: the worker places and joins them as it goes on.
+    bool joined_by_worker(std::int32_t c) const { return joined_by_worker_[c]; }
+    /// Adds these sums up, in this order, on their rank's host; the step also completes the sums added to.
+    std::int32_t add_merge(int rank, const std::vector<PlanMove>& moves);
     /// Where a stored tile is on the rank at hand: -1 its own storage, else an arrival.
     std::int32_t at(Operand o, std::int32_t slot) const { return at_[static_cast<int>(o)][slot]; }
     std::int64_t host_limit() const { return in.request.host_memory > 0 ? in.request.host_memory : INT64_MAX; }
@@ -80,6 +84,7 @@ class PlanWriter {
     void count();
 
     std::vector<std::int32_t> owner_[3];  // per operand and slot
+    std::vector<bool> joined_by_worker_;  // per result tile
     std::vector<Closing> closing_;
     std::vector<std::vector<Message>> messages_;       // per receiving rank
     std::vector<std::vector<std::int32_t>> received_;  // per rank: arrivals

@@ -10,8 +10,11 @@ namespace tessera {
 
 namespace {
 
-#ifdef __SANITIZE_ADDRESS__
-constexpr bool kPooled = false;  // what is kept for reuse would hide the use of freed memory
+// Under a sanitizer nothing is kept: that would hide the use of freed memory.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kPooled = false;
+#elif defined(__has_feature)
+constexpr bool kPooled = !__has_feature(address_sanitizer);
 #else
 constexpr bool kPooled = true;
 #endif

@@ -97,12 +97,13 @@ void random_contractions(std::uint64_t seed, int trials) {
                                         }};
         Tensor<T> want, got;
         ContractReport report;
-        std::int64_t planned = 0, needed = 0;
+        std::int64_t planned = 0;
+        RankCounts mine;
         const auto label =
             fmt::format("{} trial {} algorithm {} of {} ranks", spec.text(), trial, many.algorithm, ranks.size());
         many.on_plan = [&](const Plan& plan) {
             planned = plan.counts.sent_bytes;
-            needed = plan.rank_counts[static_cast<std::size_t>(ranks.rank())].made_tiles;
+            mine = plan.rank_counts[static_cast<std::size_t>(ranks.rank())];
             validate(plan);
         };
         try {
@@ -124,9 +125,11 @@ void random_contractions(std::uint64_t seed, int trials) {
         ASSERT_EQ(checksum(got), checksum(want)) << label;
         ASSERT_TRUE(got.shape() == want.shape()) << label;
         EXPECT_EQ(report.sent_bytes, planned) << label;
+        EXPECT_EQ(report.rank_sent_bytes, mine.sent_bytes) << label;
+        EXPECT_EQ(report.rank_received_bytes, mine.received_bytes) << label;
         EXPECT_EQ(report.ranks, ranks.size());
         if (made) {
-            EXPECT_EQ(calls.load(), needed) << label;
+            EXPECT_EQ(calls.load(), mine.made_tiles) << label;
         }
     }
 }

@@ -1,4 +1,5 @@
 // Fails on one rank (or all) in a chosen way while the others wait for it. usage: mpi_failure HOW RANK
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -7,10 +8,35 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/comm/world.hpp"
+#include "tessera/contract/contract.hpp"
 #include "tessera/tensor/tensor.hpp"
 
+using namespace tessera;
+
+/// A contraction whose B is made on demand and whose generator (or the taker of the result) fails at the n-th tile of a
+/// rank, while others wait for its tiles of A, for its sums, or work.
+void contract_until(Communicator& ranks, bool mine, int nth, bool in_sink) {
+    const TileGrid grid{Tiling::uniform(48, 4), Tiling::uniform(48, 4)};
+    const auto a = Tensor<double>::random(Shape::dense(grid), 1, 1, {ranks, Distribution::even(grid, ranks.size())});
+    std::atomic<int> seen{0};
+    const auto fail_at_nth = [&] {
+        if (mine && ++seen >= nth) throw UserError("no more tiles");
+    };
+    const GeneratedTensor<double> b{Shape::dense(grid), [&](const TileInfo&, std::span<double> tile) {
+                                        if (!in_sink) fail_at_nth();
+                                        for (double& x : tile) x = 1;
+                                    }};
+    ContractOptions options;
+    options.threads = 2;
+    options.algorithm = "outer_product";
+    if (in_sink)
+        contract_each<double>(
+            "ij,jk->ik", a, b, [&](std::int64_t, std::span<const double>, double) { fail_at_nth(); }, options);
+    else
+        contract<double>("ij,jk->ik", a, b, options);
+}
+
 int main(int argc, char** argv) {
-    using namespace tessera;
     if (argc != 3) return 9;
     const std::string how = argv[1];
     const int chosen = std::atoi(argv[2]);  // -1: all
@@ -30,6 +56,8 @@ int main(int argc, char** argv) {
                                              throw UserError("no integrals for this tile");
                                      },
                                      1, {ranks, Distribution::even(grid, ranks.size())});
+        } else if (how.starts_with("contract")) {
+            contract_until(ranks, mine, std::stoi(how.substr(how.find('-') + 1)), how.starts_with("contract_each"));
         } else if (how == "memory") {
             if (mine) throw std::bad_alloc();
         } else if (how == "bug") {

@@ -23,6 +23,12 @@ generator 0 3 2 rank 0: no integrals
 generator 2 3 2 rank 2: no integrals
 generator 3 6 2 rank 3: no integrals
 generator 0 1 2 tessera: no integrals
+contract-1 0 3 2 rank 0: no more tiles
+contract-1 2 3 2 rank 2: no more tiles
+contract-7 1 4 2 rank 1: no more tiles
+contract-24 3 6 2 rank 3: no more tiles
+contract-5 0 1 2 tessera: no more tiles
+contract_each-2 1 3 2 rank 1: no more tiles
 memory 1 2 3 rank 1: out of memory
 machine 1 4 3 rank 1: no disk
 bug 1 2 70 rank 1: internal: it cannot be

@@ -1,7 +1,9 @@
 #include "execute/cpu/execute.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <optional>
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
@@ -54,15 +56,18 @@ class Interpreter {
             const auto& s = plan.steps[i];
             if (s.rank != rank_) continue;
             if (s.kind == StepKind::make) made_ += s.end - s.begin;
-            if (!is_message(s.kind)) steps_.push_back(static_cast<std::int32_t>(i));
+            if (is_message(s.kind)) continue;
+            steps_.push_back(static_cast<std::int32_t>(i));
+            seen_.push_back(s.first_dependency);
         }
+        taken_.resize(steps_.size());
     }
 
     ExecuteCounts run() {
         messages_.start([&](std::int32_t step) { return pieces(plan_.steps[step]); });
         parallel_region(plan_.threads, [&](int, int) { work(); });
         messages_.finish();
-        ensure(next_ >= steps_.size(), "only {} of {} steps ran", next_.load(), steps_.size());
+        ensure(first_ == steps_.size(), "only {} of {} steps ran", first_, steps_.size());
         ExecuteCounts out;
         out.made_tiles = made_;
         out.arena_bytes = arena_.bytes();
@@ -72,18 +77,47 @@ class Interpreter {
     }
 
   private:
-    /// Steps are taken in the plan's order, so whatever a step waits for has been taken by someone, or is a message:
-    /// no deadlock.
+    /// The first step not yet taken whose dependencies are done, of the next few; nothing when all are taken or
+    /// something failed. The very first of them waits for steps that others have taken, or for messages: no deadlock.
+    std::optional<std::size_t> take() {
+        constexpr std::size_t kLookahead = 64;
+        double message_since = 0;
+        for (int idle = 0; !board_.failed(); ++idle) {
+            {
+                const std::lock_guard lock(taking_);
+                while (first_ < steps_.size() && taken_[first_]) ++first_;
+                if (first_ == steps_.size()) return std::nullopt;
+                const auto end = std::min(steps_.size(), first_ + kLookahead);
+                for (auto i = first_; i < end; ++i) {
+                    if (taken_[i] || !is_ready(i)) continue;
+                    taken_[i] = true;
+                    if (message_since > 0) waited_.fetch_add(now_seconds() - message_since);
+                    return i;
+                }
+                const bool message = is_message(plan_.steps[plan_.dependencies[seen_[first_]]].kind);
+                if (message && message_since == 0) message_since = now_seconds();
+            }
+            StepBoard::pause(idle);
+        }
+        return std::nullopt;
+    }
+
+    /// Looks on from the dependency that was the last not to be done.
+    bool is_ready(std::size_t i) {
+        const auto& s = plan_.steps[steps_[i]];
+        const auto end = s.first_dependency + s.dependencies;
+        for (auto& d = seen_[i]; d < end; ++d)
+            if (!board_.done(plan_.dependencies[d])) return false;
+        return true;
+    }
+
     void work() {
         kernels::GemmWorkspace workspace;
         Scratch scratch;
         try {
-            for (;;) {
-                const auto i = next_.fetch_add(1);
-                if (i >= steps_.size() || board_.failed()) return;
+            while (const auto next = take()) {
+                const auto i = *next;
                 const auto& s = plan_.steps[steps_[i]];
-                for (std::int64_t d = s.first_dependency; d < s.first_dependency + s.dependencies; ++d)
-                    if (!wait_for(plan_.dependencies[d])) return;
                 switch (s.kind) {
                     case StepKind::make:
                         make(s);
@@ -108,15 +142,6 @@ class Interpreter {
             board_.fail();
             throw;
         }
-    }
-
-    bool wait_for(std::int32_t step) {
-        if (board_.done(step)) return true;
-        const bool message = is_message(plan_.steps[step].kind);
-        const double start = message ? now_seconds() : 0;
-        const bool there = board_.wait_for(step);
-        if (message) waited_.fetch_add(now_seconds() - start);
-        return there;
     }
 
     /// The memory of a message's tiles on this rank.
@@ -291,7 +316,10 @@ class Interpreter {
     Messages messages_;
     std::vector<std::int32_t> steps_;  // of this rank, without messages
     std::int64_t made_ = 0;
-    std::atomic<std::size_t> next_{0};
+    std::mutex taking_;
+    std::vector<bool> taken_;         // per place in steps_
+    std::vector<std::int64_t> seen_;  // likewise: its first dependency that may not be done
+    std::size_t first_ = 0;           // all before are taken
     std::atomic<double> waited_{0};
     std::mutex progress_mutex_;
     std::atomic<std::int64_t> flops_done_{0};
