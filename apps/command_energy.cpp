@@ -58,6 +58,7 @@ nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
         {"flops", {{"contractions", r.contraction_flops}, {"triples", r.triples_flops}}},
         {"contractions", r.contractions},
         {"peak_bytes", peak_memory_bytes()},
+        {"memory_estimate", r.memory_estimate},
         {"abcd", o.abcd},
     };
     if (o.energy.abcd == chem::Abcd::direct)

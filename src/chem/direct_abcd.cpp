@@ -102,7 +102,7 @@ RealTensor DirectAbcd::apply(const RealTensor& tau, const RealTensor& t1, Tensor
     RealTensor packed = pack_pairs(w.product("kjcd,jl->klcd", half, rotation_), *pairs_);
     packed = w.product("pcd,lc->pld", packed, virtuals_);
     packed = w.product("pld,sd->pls", packed, virtuals_);
-    RealTensor x = w.product("pls,lsmn->pmn", packed, integrals_tensor_);
+    RealTensor x = w.lean_product("pls,lsmn->pmn", packed, integrals_tensor_);
     tiles_made_ = w.last().made_tiles;
     RealTensor dressed = virtuals_;
     w.add_product("mk,ka->ma", occupied_, t1, dressed, -1);

@@ -8,12 +8,15 @@
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
+#include "base/parallel.hpp"
 #include "base/units.hpp"
 #include "chem/checkpoint.hpp"
 #include "chem/clustering.hpp"
+#include "chem/memory.hpp"
 #include "chem/molecule.hpp"
 #include "chem/text.hpp"
 #include "chem/triples_energy.hpp"
+#include "tessera/storage/memory.hpp"
 
 namespace tessera::chem {
 
@@ -42,28 +45,6 @@ namespace {
 
 constexpr std::int64_t kFunctionsInTile = 16, kPairsInTile = 8;  // of basis functions, of localised orbitals
 constexpr std::size_t kAtomsInScreenedTile = 2;  // smaller tiles have tighter bounds, but more of them cost more
-
-/// Bytes of tensors held at once, at the worst moment. n functions, o correlated and v virtual orbitals.
-std::int64_t needed_bytes(std::int64_t functions, std::int64_t occupied, std::int64_t virtuals,
-                          const EnergyOptions& options) {
-    const auto n = static_cast<double>(functions), o = static_cast<double>(occupied), v = static_cast<double>(virtuals);
-    const double pairs = n * (n + 1) / 2, integrals = pairs * pairs / 2;
-    double most = integrals + 10 * n * n;
-    if (options.method == Method::mp2) most = std::max(most, integrals + pairs * n * o + pairs * o * v + o * o * v * v);
-    if (options.method == Method::ccsd || options.method == Method::ccsd_t) {
-        const bool stored = options.abcd == Abcd::stored;
-        const double kept = o * o * v * v + o * o * o * v + pairs * o * (o + v);
-        most = std::max(most, integrals + kept + pairs * n * v);
-        most = std::max(most, kept + pairs * n * v + pairs * v * v);
-        most = std::max(most, kept + pairs * v * v + (stored ? n * v * v * v : n * o * v * v + o * v * v * v));
-        if (stored) most = std::max(most, kept + n * v * v * v + v * v * v * v);
-        most = std::max(most, (stored ? v * v * v * v : o * o * n * n * 2) + o * v * v * v + 36 * o * o * v * v);
-        if (options.method == Method::ccsd_t)
-            most = std::max(most, (stored ? v * v * v * v : 0.0) + 3 * o * v * v * v + 20 * o * o * v * v);
-    }
-    constexpr double kRoom = 96 << 20;  // for tiles made on demand
-    return static_cast<std::int64_t>(8 * most + kRoom);
-}
 
 class Calculation {
   public:
@@ -117,7 +98,7 @@ void Calculation::check() {
     require(options_.max_iterations >= 1, "{} iterations at most: at least one is needed", options_.max_iterations);
     require(options_.screen >= 0 && std::isfinite(options_.screen), "screening threshold {} is not a number >= 0",
             options_.screen);
-    require(options_.tile >= 1, "tiles of {} orbitals", options_.tile);
+    require(options_.tile >= 1, "tiles of {} orbitals: at least one is needed", options_.tile);
     require(options_.checkpoint.empty() || options_.method >= Method::ccsd,
             "checkpoint {}: it holds the amplitudes of CCSD, of which {} has none", options_.checkpoint,
             name(options_.method));
@@ -133,15 +114,29 @@ void Calculation::check() {
 
 void Calculation::check_memory(std::int64_t functions) {
     const auto pairs = molecule_.electrons() / 2;
-    const auto needed = needed_bytes(functions, pairs - result_.frozen, functions - pairs, options_);
+    MemoryQuestion question;
+    question.stored = &ao_tiling_;
+    question.direct = &direct_tiling_;
+    question.occupied = pairs - result_.frozen;
+    question.virtuals = functions - pairs;
+    question.method = options_.method;
+    question.abcd = options_.abcd;
+    question.tile = options_.tile;
+    question.threads = resolve_threads(options_.threads);
+    question.ranks = options_.communicator ? options_.communicator->size() : 1;
+    question.checkpoint = !options_.checkpoint.empty();
+    const auto needed = needed_bytes(question);
+    result_.memory_estimate = needed;
     if (options_.memory == 0 || needed <= options_.memory) return;
+    question.abcd = Abcd::direct;
+    const bool direct_would =
+        options_.abcd == Abcd::stored && options_.method >= Method::ccsd && needed_bytes(question) < needed;
     throw BudgetError(
-        fmt::format(
-            "a memory budget of {} ({} bytes) is too small for {} of {}: the smallest that works is "
-            "{} ({} bytes){}",
-            format_bytes(options_.memory), options_.memory, name(options_.method), molecule_.name, format_bytes(needed),
-            needed,
-            options_.abcd == Abcd::stored && options_.method >= Method::ccsd ? "; --abcd direct needs less" : ""),
+        fmt::format("a memory budget of {} ({} bytes) is too small for {} of {}: the smallest that works is "
+                    "{} ({} bytes){}",
+                    format_bytes(options_.memory), options_.memory, name(options_.method), molecule_.name,
+                    format_bytes(needed), needed,
+                    direct_would ? fmt::format("; --abcd direct needs {}", format_bytes(needed_bytes(question))) : ""),
         options_.memory, needed);
 }
 
@@ -296,6 +291,7 @@ void Calculation::correlate() {
 
     abcd.reset();
     mo.vvvv = {};
+    release_memory();  // the triples kernel has memory of its own
     start = now_seconds();
     say("(T)");
     int told = 0;  // quarters of the work

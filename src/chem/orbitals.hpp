@@ -35,6 +35,7 @@ struct MoIntegrals {
     RealTensor ovvv;    // [k][c][a][d] = (kc|ad)
     FourVirtuals vvvv;  // with `ccsd_four_virtuals` only
 };
+constexpr std::int64_t kTransformBlock = 32 << 20;  // bytes of integrals (x|ls) that are transformed at a time
 enum class Transform { mp2, ccsd, ccsd_four_virtuals };
 /// The basis integrals are given up on the way.
 MoIntegrals transform(std::unique_ptr<AoIntegrals> ao, const Orbitals& orbitals, Transform what, TensorWork& work);

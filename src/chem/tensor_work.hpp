@@ -21,6 +21,8 @@ struct TensorWorkers {
     int rank_count() const { return ranks ? ranks->size() : 1; }
 };
 
+constexpr std::int64_t kMadeTiles = 32 << 20;  // bytes for tiles made on demand, of lean_product
+
 class TensorWork {
   public:
     explicit TensorWork(TensorWorkers workers) : workers_(std::move(workers)), threads_(workers_.threads) {}

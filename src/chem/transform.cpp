@@ -8,13 +8,12 @@ namespace tessera::chem {
 
 namespace {
 
-constexpr std::int64_t kBlockBytes = 32 << 20;  // of integrals (x|ls) that are transformed at a time
-constexpr std::int64_t kVirtualsInTile = 16;    // tiles of pairs of these
+constexpr std::int64_t kVirtualsInTile = 16;  // tiles of pairs of these
 
 /// Runs of tiles of pairs p such that (p|ls) fits a block; a tile at least.
 std::vector<std::pair<std::int64_t, std::int64_t>> blocks(const Tiling& pairs, std::int64_t functions) {
     std::vector<std::pair<std::int64_t, std::int64_t>> out;
-    const auto most = kBlockBytes / (8 * functions * functions);
+    const auto most = kTransformBlock / (8 * functions * functions);
     for (std::int64_t p = 0, filled = 0; p < pairs.tile_count(); ++p) {
         const auto size = pairs.size(TileIndex{p});
         if (out.empty() || filled + size > most) {

@@ -373,6 +373,23 @@ class Energy(unittest.TestCase):
             self.assertEqual(done.stdout, "")
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
+    def test_memory_is_a_promise(self):
+        for molecule, basis, more in [
+            ("h2o", "sto-3g", []),
+            ("n2", "cc-pvdz", ["--frozen-core", "--tile", 5]),
+            ("ch4", "def2-svp", ["--abcd", "direct", "--method", "ccsd"]),
+            ("ch4", "cc-pvdz", ["--checkpoint", self.folder / "m.h5"]),
+            ("c2h6", "cc-pvdz", ["--method", "mp2"]),
+            ("c2h6", "cc-pvdz", ["--frozen-core"]),
+        ]:
+            arguments = ["energy", self.MOLECULES / f"{molecule}.xyz", "--basis", basis, "--json", "--quiet", "--threads", 2, *more]
+            out = json.loads(run(*arguments).stdout)
+            self.assertLessEqual(out["peak_bytes"], out["memory_estimate"], arguments)
+        self.assertLess(out["memory_estimate"], 1.6 * out["peak_bytes"])
+        message = run(*arguments, "--memory", out["memory_estimate"] - 1, code=3).stderr
+        self.assertIn(str(out["memory_estimate"]), message)
+        run(*arguments, "--memory", out["memory_estimate"])
+
     def test_checkpoint(self):
         file = self.folder / "t.h5"
         common = ["energy", self.MOLECULES / "h2o.xyz", "--basis", "sto-3g", "--method", "ccsd", "--json", "--quiet", "--checkpoint", file]
