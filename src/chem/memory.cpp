@@ -11,12 +11,12 @@ namespace tessera::chem {
 namespace {
 
 constexpr double kMiB = 1 << 20;
-constexpr double kProgram = 32 * kMiB;      // code, libraries, tables of the integrals
-constexpr double kEachThread = 16 * kMiB;   // an engine of the integral library, stacks; the rest is counted
-constexpr double kEachTensor = 2 * kMiB;    // large tensors end on huge pages
-constexpr double kSmallTensor = 4 * kMiB;   // what is below this comes from the heap, which keeps it
-constexpr double kHeap = 24 * kMiB;         // freed, but not given back
-constexpr int kDiis = 16, kDoubles = 22;    // tensors like the doubles: of DIIS, and of an iteration at once
+constexpr double kProgram = 32 * kMiB;     // code, libraries, tables of the integrals
+constexpr double kEachThread = 16 * kMiB;  // an engine of the integral library, stacks; the rest is counted
+constexpr double kEachTensor = 2 * kMiB;   // large tensors end on huge pages
+constexpr double kSmallTensor = 4 * kMiB;  // what is below this comes from the heap, which keeps it
+constexpr double kHeap = 24 * kMiB;        // freed, but not given back
+constexpr int kDiis = 16, kDoubles = 22;   // tensors like the doubles: of DIIS, and of an iteration at once
 
 double stored_integrals(const PairIndex& pairs) {
     double sum = 0, before = 0;
@@ -100,8 +100,9 @@ std::int64_t needed_bytes(const MemoryQuestion& q) {
         cc = q.method != Method::mp2;
         // Tiles made on demand: room for a few, and for the largest one on each thread; never more than all of them.
         const double of_tile = std::pow(largest(q.stored->functions), 2), tile = static_cast<double>(q.tile);
-        const double largest_made = std::max({std::min(s.o, tile) * std::min(s.v, tile) * of_tile, 256.0 * of_tile,
-                                              q.abcd == Abcd::direct ? std::pow(largest(q.direct->functions), 4) : 0.0});
+        const double largest_made =
+            std::max({std::min(s.o, tile) * std::min(s.v, tile) * of_tile, 256.0 * of_tile,
+                      q.abcd == Abcd::direct ? std::pow(largest(q.direct->functions), 4) : 0.0});
         const double all_made = std::max(s.o * s.v, q.abcd == Abcd::direct ? s.n * s.n : s.pairs) * s.n * s.n;
         const double made = std::min(kMadeTiles / 8 + 2 * q.threads * largest_made, all_made);
         most = std::max(most, of_transform(s, q, integrals, function_pairs, block, made));

@@ -19,8 +19,8 @@ struct MemoryQuestion {
     bool checkpoint = false;
 };
 
-/// Bytes that the process holds at its worst moment: no less, and not much more. Follows the steps of transform(), ccsd()
-/// and triples_energy(); whoever changes what they hold changes this (tests hold it against the real peak).
+/// Bytes that the process holds at its worst moment: no less, and not much more. Follows the steps of transform(),
+/// ccsd() and triples_energy(); whoever changes what they hold changes this (tests hold it against the real peak).
 std::int64_t needed_bytes(const MemoryQuestion& q);
 
 }  // namespace tessera::chem
