@@ -15,6 +15,7 @@
 #include "base/parallel.hpp"
 #include "commit.hpp"
 #include "cublas_library.hpp"
+#include "device_timing.hpp"
 #include "kernels/cuda/grouped_gemm.hpp"
 #include "kernels/gemm.hpp"
 
@@ -143,27 +144,7 @@ DeviceBuffer upload(const List& list, std::int64_t bytes, std::int64_t written) 
     return image;
 }
 
-/// Median of timed runs after a fifth of a second of runs that are not timed: the clock comes up from idle.
-template <class Work>
-double median_seconds(int repeats, Work&& work) {
-    for (double warm = 0; warm < 0.2;) {
-        cuda::Event start, stop;
-        start.record();
-        work();
-        stop.record();
-        warm += stop.seconds_since(start) + 1e-4;
-    }
-    std::vector<double> times;
-    for (int r = 0; r < repeats; ++r) {
-        cuda::Event start, stop;
-        start.record();
-        work();
-        stop.record();
-        times.push_back(stop.seconds_since(start));
-    }
-    std::ranges::sort(times);
-    return times[times.size() / 2];
-}
+constexpr double kWarmUp = 0.2;  // seconds
 
 /// Sampled result tiles against the host's chains: largest difference over the largest value, and whether all bits
 /// agree.
@@ -233,7 +214,7 @@ double batched_seconds(const CublasLibrary& cublas, const Workload& w, const Dev
             cuda::copy_to_device(lists.back().data(), list->data(), list->size() * sizeof(void*));
         }
     }
-    return median_seconds(3, [&] {
+    return median_seconds(3, kWarmUp, [&] {
         for (std::size_t r = 0; r < counts.size(); ++r)  // row-major C = A B is column-major C' = B' A'
             cublas.dgemm_batched(n, n, n, 1.0, lists[3 * r + 1].data(), ld, lists[3 * r].data(), ld, r == 0 ? 0.0 : 1.0,
                                  lists[3 * r + 2].data(), ld, counts[r]);
@@ -253,7 +234,7 @@ nlohmann::json run_row(const Workload& w, const GroupedOptions& options, const C
     double make_seconds = 0;
     {
         const DeviceBuffer image = upload(makers, make.bytes, make.bytes);
-        make_seconds = median_seconds(3, [&] { cuda::run_hash(make, image.data()); });
+        make_seconds = median_seconds(3, kWarmUp, [&] { cuda::run_hash(make, image.data()); });
     }
 
     cuda::GroupedList list(ScalarKind::f64);
@@ -269,7 +250,7 @@ nlohmann::json run_row(const Workload& w, const GroupedOptions& options, const C
     const cuda::GroupedLaunch launch = list.plan(multiprocessors, tuning);
     const DeviceBuffer image = upload(list, launch.bytes, launch.bytes);
     const double seconds =
-        median_seconds(options.repeats, [&] { cuda::run_grouped(launch, image.data(), nullptr, tuning); });
+        median_seconds(options.repeats, kWarmUp, [&] { cuda::run_grouped(launch, image.data(), nullptr, tuning); });
     const Check checked = check(w, arena, w.square > 0 ? 64 : 4);
 
     const double flops = w.flops();

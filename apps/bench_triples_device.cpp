@@ -9,6 +9,7 @@
 #include "base/check.hpp"
 #include "bench_triples_problem.hpp"
 #include "cublas_library.hpp"
+#include "device_timing.hpp"
 #include "kernels/cuda/transpose.hpp"
 #include "kernels/cuda/triples.hpp"
 #include "kernels/cuda/triples_mirror.hpp"
@@ -20,22 +21,6 @@ namespace {
 using cuda::DeviceBuffer;
 using cuda::DeviceFused;
 using cuda::Mirror;
-
-/// Median of timed runs after one that is not timed.
-template <class Work>
-double median_seconds(int repeats, Work&& work) {
-    work();
-    std::vector<double> times;
-    for (int r = 0; r < std::max(repeats, 5); ++r) {
-        cuda::Event start, stop;
-        start.record();
-        work();
-        stop.record();
-        times.push_back(stop.seconds_since(start));
-    }
-    std::ranges::sort(times);
-    return times[times.size() / 2];
-}
 
 /// Each term through cuBLAS and the library's transpose. The dense operands are matrices as they lie; only the product
 /// must be permuted, and is added into t3 on the way.
@@ -117,7 +102,7 @@ class Table {
         auto stored = [&](const std::string& variant, const std::string& detail, auto&& work) {
             if (!wanted(options_.variants, variant)) return;
             cuda::fill_bytes(t3.data(), 0xff, bytes);  // NaN: what is not written shows
-            const double seconds = median_seconds(options_.repeats, work);
+            const double seconds = median_seconds(std::max(options_.repeats, 5), 0, work);
             cuda::copy_to_host(host.data(), t3.data(), bytes);
             record(size.name, variant, detail, seconds, flops, sampled_error(p, host.data(), 1000));
         };
@@ -154,7 +139,7 @@ class Table {
             epilogue.singles = singles;
             for (auto& e : epilogue.orbital_energies) e = mirror(e);
             const DeviceFused fused(p.extents, terms, epilogue);
-            const double seconds = median_seconds(options_.repeats, [&] { fused.run(); });
+            const double seconds = median_seconds(std::max(options_.repeats, 5), 0, [&] { fused.run(); });
             const double energy = fused.energy();
             if (!have_t3) {
                 const DeviceFused store(p.extents, terms, output);

@@ -20,6 +20,12 @@ void add_common(CLI::App& command, CommonOptions& options) {
     command.add_flag("--json", options.json, "one JSON object on stdout, nothing else there");
 }
 
+void add_memory(CLI::App& command, std::string& memory, const std::string& help) {
+    command.add_option("--memory", memory, help)->check([](const std::string& text) {
+        return text.empty() ? std::string("'' is no number of bytes, as 16GiB is") : std::string();
+    });
+}
+
 void add_contraction(CLI::App& command, ContractionOptions& o) {
     command.add_option("--alpha", o.alpha, "scale the product")->capture_default_str();
     command.add_option("--beta", o.beta, "add this much of the C that is there")->capture_default_str();
@@ -28,9 +34,8 @@ void add_contraction(CLI::App& command, ContractionOptions& o) {
                     "drop result tiles whose norm is below this, skip products that cannot matter")
         ->capture_default_str();
     command.add_option("--devices", o.devices, "GPUs to use: none, 0, 0,0 or all")->capture_default_str();
-    command.add_option(
-        "--memory", o.memory,
-        "hard budget, as in 16GiB: of each device, without devices of a rank's tiles (default: what is there)");
+    add_memory(command, o.memory,
+               "hard budget, as in 16GiB: of each device, without devices of a rank's tiles (default: what is there)");
     command.add_option("--algorithm", o.algorithm, "auto, stationary_b, outer_product, split_k or replicate_b")
         ->capture_default_str();
     command.add_option("--blocks", o.blocks, "device blocks: auto, worst_fit or patches")->capture_default_str();
@@ -91,6 +96,8 @@ ContractOptions library_options(const ContractionOptions& o, const CommonOptions
     out.algorithm = o.algorithm;
     require(o.blocks == "auto" || o.blocks == "worst_fit" || o.blocks == "patches",
             "--blocks {}: one of auto, worst_fit, patches", o.blocks);
+    require(o.blocks == "auto" || !out.devices.empty(), "--blocks {}: only devices have blocks; give --devices",
+            o.blocks);
     out.blocks = o.blocks;
     const int ranks = mpi_world().size();
     if (!o.grid.empty()) {

@@ -31,6 +31,8 @@ struct ContractionOptions {
 };
 /// Adds --alpha --beta --filter --devices --memory --algorithm --blocks --grid --explain --check.
 void add_contraction(CLI::App& command, ContractionOptions& options);
+/// Adds --memory. An empty text (a shell variable that was never set) is no budget, and refused.
+void add_memory(CLI::App& command, std::string& memory, const std::string& help);
 /// none, all, or numbers; checked against the devices that are here.
 std::vector<int> parse_devices(const std::string& text);
 /// "4x9"

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/check.hpp"
+#include "base/cpu.hpp"
 #include "base/units.hpp"
 #include "command.hpp"
 #include "probe/rates.hpp"

@@ -158,7 +158,7 @@ Action add_energy(CLI::App& app) {
     command->add_option("--checkpoint", e.checkpoint, "keep the amplitudes here (.h5); go on from them if it is there");
     command->add_option("--tile", e.tile, "about this many orbitals in a tile")->capture_default_str();
     command->add_option("--devices", o->devices, "GPUs to use: none, 0, 0,0 or all")->capture_default_str();
-    command->add_option("--memory", o->memory, "refuse what needs more than this, as in 16GiB");
+    add_memory(*command, o->memory, "refuse what needs more than this, as in 16GiB");
     add_common(*command, o->common);
     command->footer("Example: tessera energy share/molecules/h2o.xyz --basis cc-pvdz --method 'ccsd(t)' --frozen-core");
     return [o] { run(*o); };

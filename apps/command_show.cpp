@@ -97,6 +97,7 @@ Action add_show(CLI::App& app) {
     add_common(*command, o->common);
     command->footer("Example: tessera show R.h5 --png R.png\n         tessera show alkane:30:v3:min --png alkane.png");
     return [o] {
+        require(o->png.empty() || o->png.ends_with(".png"), "--png {}: the name of a picture ends in .png", o->png);
         const bool problem = o->what.find(':') != std::string::npos && !std::filesystem::exists(o->what);
         if (problem)
             show_problem(*o);

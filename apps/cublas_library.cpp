@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/hash.hpp"
 #include "kernels/cuda/device.hpp"
 #include "tessera/base/error.hpp"
 
@@ -60,31 +61,39 @@ void CublasLibrary::dgemm_batched(int m, int n, int k, double alpha, const void*
     if (status != 0) throw MachineError("cublasDgemmBatched: status " + std::to_string(status));
 }
 
-double cublas_dgemm_gflops(const CublasLibrary& cublas) {
-    if (!cublas.available()) return 0;
+DgemmRate cublas_dgemm_rate(const CublasLibrary& cublas, double seconds) {
+    if (!cublas.available()) return {};
     namespace cuda = kernels::cuda;
-    double best = 0;
+    DgemmRate rate;
     for (std::int64_t n : {4096, 8192}) {
         std::vector<double> host(static_cast<std::size_t>(n * n));
         for (std::size_t x = 0; x < host.size(); ++x)
-            host[x] = static_cast<double>(x * 2654435761U % 1000003) * 1e-6 - 0.5;
+            host[x] = static_cast<double>(mix64(x) >> 11) * 0x1p-52 - 1;  // all bits in use, as in real operands
         const std::size_t bytes = host.size() * sizeof(double);
         const cuda::DeviceBuffer a(bytes), b(bytes), c(bytes);
         cuda::copy_to_device(a.data(), host.data(), bytes);
         std::ranges::reverse(host);
         cuda::copy_to_device(b.data(), host.data(), bytes);
-        for (int run = 0; run < 6; ++run) {
+        const double size = static_cast<double>(n), flops = 2 * size * size * size;
+        const auto timed = [&] {
             cuda::Event start, stop;
             start.record();
             cublas.dgemm(false, false, n, n, n, 1, static_cast<const double*>(a.data()), n,
                          static_cast<const double*>(b.data()), n, 0, static_cast<double*>(c.data()), n);
             stop.record();
-            const double seconds = stop.seconds_since(start);
-            const double size = static_cast<double>(n);
-            if (run > 0) best = std::max(best, 2 * size * size * size / seconds * 1e-9);
+            return stop.seconds_since(start);
+        };
+        for (int run = 0; run < 6; ++run) {
+            const double t = timed();
+            if (run > 0) rate.best_gflops = std::max(rate.best_gflops, flops / t * 1e-9);
         }
+        if (n != 8192 || seconds <= 0) continue;
+        double total = 0;
+        int calls = 0;
+        for (; total < seconds; ++calls) total += timed();
+        rate.mean_gflops = flops * calls / total * 1e-9;
     }
-    return best;
+    return rate;
 }
 
 }  // namespace tessera::bench

@@ -29,7 +29,12 @@ class CublasLibrary {
     std::string version_;
 };
 
-/// Best rate of square products of 4096 and 8192 with resident data, in GF/s; 0 without cuBLAS.
-double cublas_dgemm_gflops(const CublasLibrary& cublas);
+/// Square products of 4096 and 8192 on resident pseudo-random operands, in GF/s: the best call, and the mean of calls
+/// of 8192 one after another for so many seconds (0: none). Zeros without cuBLAS.
+struct DgemmRate {
+    double best_gflops = 0, mean_gflops = 0;
+};
+DgemmRate cublas_dgemm_rate(const CublasLibrary& cublas, double seconds);
+inline double cublas_dgemm_gflops(const CublasLibrary& cublas) { return cublas_dgemm_rate(cublas, 0).best_gflops; }
 
 }  // namespace tessera::bench

@@ -41,7 +41,9 @@ void add_planning(CLI::App& command, PlanningOptions& o, bool problem_required) 
     command.add_option("--ranks", o.ranks, "MPI ranks")->capture_default_str()->check(CLI::Range(1, kMostRanks));
     command.add_option("--devices-per-rank", o.devices_per_rank, "GPUs of a rank, 0 for none (default: the machine's)")
         ->check(CLI::Range(0, 1024));
-    command.add_option("--memory", o.memory, "hard budget for tiles: of each device, or of a rank's host without any");
+    add_memory(command, o.memory,
+               "hard budget for tiles, as in 16GiB: of each device, without devices of a rank's host (default: the "
+               "machine's)");
     command.add_option("--algorithm", o.algorithm, "auto, stationary_b, outer_product, split_k or replicate_b")
         ->capture_default_str();
     command.add_option("--blocks", o.blocks, "how device blocks are formed: auto, worst_fit or patches")
@@ -78,6 +80,7 @@ Planned make_plan(const PlanningOptions& o, MachineModel machine) {
         require(static_cast<std::int64_t>(request.grid_rows) * request.grid_cols == o.ranks,
                 "--grid {} is not a grid of {} ranks", o.grid, o.ranks);
     }
+    if (machine.devices_per_rank == 0) request.host_memory = machine.host_memory;
     if (!o.memory.empty())
         (machine.devices_per_rank > 0 ? request.device_memory : request.host_memory) = parse_bytes(o.memory);
     request.algorithm = o.algorithm;

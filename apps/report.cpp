@@ -25,6 +25,7 @@ nlohmann::json to_json(const ContractionSummary& s) {
         {"plan_seconds", r.plan_seconds},
         {"gflops", gflops(s)},
         {"gemm_gflops", s.gemm_gflops},
+        {"gemm_best_gflops", s.gemm_best_gflops},
         {"fraction_of_gemm", fraction(s)},
         {"density", {{"a", s.density_a}, {"b", s.density_b}, {"c", s.density_c}}},
         {"bytes",

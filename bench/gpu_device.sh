@@ -18,10 +18,8 @@ go() {
         *) "$here/build/tests/$name" "$@" ;;
     esac
 }
-# The DGEMM rate that results are held against is cuBLAS's: beside Python packages where no toolkit is installed.
-for library in /usr/local/cuda/lib64/libcublas.so.1? $(find / -xdev -name 'libcublas.so.1?' 2>/dev/null | head -3); do
-    [ -e "$library" ] && LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$(dirname "$library")" && export LD_LIBRARY_PATH && break
-done
+. "$(dirname "$0")/device_common.sh"
+find_cublas  # the DGEMM rate that results are held against
 # limited SECONDS NAME ARGUMENTS...: a shell function cannot be given to timeout, so the watch is kept here.
 limited() {
     limit=$1
@@ -46,9 +44,11 @@ run_row() {  # limit, file, arguments of tessera run
 for row in $rows; do
     case $row in
         test)
-            limited 120 cuda_execute_test > "$out/execute_test.log" 2>&1
-            echo "tests: status $?: $(tail -1 "$out/execute_test.log")"
-            grep -A4 Failure "$out/execute_test.log" | head -40
+            for name in cuda_execute_test cuda_contract_test; do
+                limited 120 $name > "$out/$name.log" 2>&1
+                echo "$name: status $?: $(tail -1 "$out/$name.log")"
+                grep -A4 Failure "$out/$name.log" | head -40
+            done
             ;;
         v1) run_row 120 alkane-65-v1 alkane:65:v1 --devices 0 ;;
         v1_16) run_row 120 alkane-65-v1-16GiB alkane:65:v1 --devices 0 --memory 16GiB ;;
@@ -67,15 +67,7 @@ for row in $rows; do
             done
             ;;
         sanitizer)
-            command -v compute-sanitizer > /dev/null || continue
-            run=$here/build/tests/cuda_execute_test
-            [ -n "$prefix" ] && run="$prefix cuda_execute_test"
-            for tool in memcheck racecheck; do
-                # shellcheck disable=SC2086
-                timeout 150 compute-sanitizer --tool $tool --target-processes all $run \
-                    --gtest_filter='CudaExecute/1.Random*:CudaExecuteOnce.LargerTiles' > "$out/execute_$tool.log" 2>&1
-                echo "$tool: status $?: $(tail -1 "$out/execute_$tool.log")"
-            done
+            sanitize "${prefix:-$here/build/tests/}" cuda_execute_test 'CudaExecute/1.Random*:CudaExecuteOnce.Larg*' "$out/execute"
             ;;
     esac
 done

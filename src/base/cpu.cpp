@@ -1,5 +1,7 @@
 #include "base/cpu.hpp"
 
+#include <sys/sysinfo.h>
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -43,6 +45,12 @@ std::string_view name(Isa isa) {
             return "avx512";
     }
     return "unknown";
+}
+
+std::int64_t memory_bytes() {
+    struct sysinfo info {};
+    sysinfo(&info);
+    return static_cast<std::int64_t>(info.totalram) * info.mem_unit;
 }
 
 }  // namespace tessera

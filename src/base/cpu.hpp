@@ -1,6 +1,7 @@
 #pragma once
-// Which vector instruction set the kernels may use here.
+// What this machine is: the vector instruction set that kernels may use, and its memory.
 
+#include <cstdint>
 #include <string_view>
 
 namespace tessera {
@@ -11,5 +12,8 @@ enum class Isa { scalar, avx2, avx512 };
 /// TESSERA_ISA (scalar, avx2, avx512) asks for less.
 Isa detected_isa();
 std::string_view name(Isa isa);
+
+/// All of it, used or not.
+std::int64_t memory_bytes();
 
 }  // namespace tessera

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <map>
 #include <optional>
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
+#include "base/cpu.hpp"
 #include "base/parallel.hpp"
 #include "contract/machine_for.hpp"
 #include "contract/reduce.hpp"
@@ -95,12 +98,22 @@ void together(Communicator& ranks, Work&& work) {
         run_ranks_or_abort(ranks, work);
 }
 
-/// What an entry of the device list may take when nothing is said: nearly all that is free, shared by equal entries.
-std::int64_t free_device_memory(const std::vector<int>& devices) {
+/// What an entry of the device list may take when nothing is said: nearly all that is free, shared by all entries of
+/// all ranks that are the same device.
+std::int64_t free_device_memory(Communicator& ranks, const std::vector<int>& devices) {
+    std::vector<std::uint64_t> mine;
+    for (int d : devices) mine.push_back(kernels::cuda::device_info(d).identity);
+    std::map<std::uint64_t, std::int64_t> entries;
+    for (const auto& theirs : ranks.all_gather(std::as_bytes(std::span(mine))))
+        for (std::size_t i = 0; i < theirs.size() / sizeof(std::uint64_t); ++i) {
+            std::uint64_t identity = 0;
+            std::memcpy(&identity, theirs.data() + i * sizeof identity, sizeof identity);
+            ++entries[identity];
+        }
     std::int64_t least = INT64_MAX;
-    for (int d : devices)
-        least = std::min(least, kernels::cuda::free_bytes(d) / std::count(devices.begin(), devices.end(), d));
-    return least - least / 32;
+    for (std::size_t i = 0; i < devices.size(); ++i)
+        least = std::min(least, kernels::cuda::free_bytes(devices[i]) / entries[mine[i]]);
+    return -most(ranks, -(least - least / 32));
 }
 
 /// Result tiles whose norm is below the filter go; what they held is added to what was left out.
@@ -126,6 +139,7 @@ MachineModel machine_for(Communicator& ranks, const ContractOptions& options) {
     m.ranks = ranks.size();
     m.ranks_per_node = ranks.size();
     m.threads_per_rank = static_cast<int>(most(ranks, resolve_threads(options.threads)));
+    m.host_memory = -most(ranks, -memory_bytes());
     m.gemm = {40e9 * m.threads_per_rank, 20};
     m.make_bytes_per_second = 2e9 * m.threads_per_rank;
     m.copy_bytes_per_second = 5e9 * m.threads_per_rank;
@@ -133,7 +147,7 @@ MachineModel machine_for(Communicator& ranks, const ContractOptions& options) {
     m.devices_per_rank = static_cast<int>(options.devices.size());
     if (m.devices_per_rank > 0) {
         m.device.memory =
-            options.device_memory > 0 ? options.device_memory : -most(ranks, -free_device_memory(options.devices));
+            options.device_memory > 0 ? options.device_memory : free_device_memory(ranks, options.devices);
         m.device.gemm = {50e12, 300};
         m.device.make_bytes_per_second = 2e12;
         m.host_to_device = m.device_to_host = {50e9, 1e-5};
@@ -193,7 +207,8 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
         if (pb.stored) request.distribution_b = pb.stored->distribution();
         request.distribution_c = old ? std::optional(old->distribution()) : options.result_distribution;
     }
-    request.host_memory = options.memory;
+    // Without a budget: what the machine has. (Results that devices hand over tile by tile may be larger.)
+    request.host_memory = options.memory > 0 || machine.devices_per_rank > 0 ? options.memory : machine.host_memory;
     request.device_memory = options.device_memory;
     request.other_bytes = most(ranks, pa.original_bytes + pb.original_bytes + (old ? old->tile_bytes() : 0));
     request.algorithm = options.algorithm;
@@ -219,6 +234,8 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
         if (!hand_over)
             impl = std::make_unique<typename Tensor<T>::Impl>(plan.c, Placement(ranks, plan.distribution_c), &budget,
                                                               "result");
+        if (impl && options.on_result_memory)
+            options.on_result_memory({impl->buffer.data(), static_cast<std::size_t>(impl->buffer.bytes())});
         std::vector<double> norms(static_cast<std::size_t>(plan.c.tile_count()));
         TileSink<T> sink;
         sink.tile = [&](std::int64_t slot) { return impl->tile(slot); };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "base/check.hpp"
 #include "inspect/inspection.hpp"
@@ -23,6 +24,16 @@ Assignment of_one_rank(const Inspection& in) {
     return !in.stored(Operand::b) && (in.stored(Operand::a) || in.request.b->elements() >= in.request.a->elements())
                ? stationary_b(in)
                : outer_product(in);
+}
+
+/// Times this close are equal as far as a simulation can tell: then fewer bytes win, whose cost on a busy machine
+/// (cores that copy them) it does not know.
+constexpr double kSame = 0.05;
+
+bool better(const PlanCandidate& x, const PlanCandidate& y) {
+    const double gap = kSame * std::min(x.seconds_predicted, y.seconds_predicted);
+    if (std::abs(x.seconds_predicted - y.seconds_predicted) > gap) return x.seconds_predicted < y.seconds_predicted;
+    return x.bytes_sent != y.bytes_sent ? x.bytes_sent < y.bytes_sent : x.seconds_predicted < y.seconds_predicted;
 }
 
 }  // namespace
@@ -56,7 +67,7 @@ Plan build_plan(const PlanRequest& request, const MachineModel& machine) {
 
     std::vector<PlanCandidate> candidates;
     Plan best;
-    double least = 0;
+    std::size_t taken = 0;  // of the candidates
     std::string refused;
     std::int64_t smallest = INT64_MAX;
     bool found = false;
@@ -67,9 +78,9 @@ Plan build_plan(const PlanRequest& request, const MachineModel& machine) {
                 auto plan = write_plan(in, assignment);
                 c.bytes_sent = plan.counts.sent_bytes;
                 c.seconds_predicted = simulate(plan, machine).seconds;
-                if (!found || c.seconds_predicted < least) {
+                if (!found || better(c, candidates[taken])) {
                     found = true;
-                    least = c.seconds_predicted;
+                    taken = candidates.size();
                     best = std::move(plan);
                 }
             } catch (const BudgetError& e) {
@@ -83,7 +94,7 @@ Plan build_plan(const PlanRequest& request, const MachineModel& machine) {
         candidates.push_back(std::move(c));
     }
     if (!found) throw BudgetError(refused, request.host_memory, smallest);
-    for (auto& c : candidates) c.chosen = c.possible && c.algorithm == best.algorithm;
+    candidates[taken].chosen = true;
     best.candidates = std::move(candidates);
     return best;
 }

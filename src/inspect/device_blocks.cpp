@@ -12,14 +12,10 @@ namespace tessera {
 
 namespace {
 
-constexpr std::int64_t kChunkBytes = 2LL << 30;  // longer chunks hide nothing more
-
-/// One product of a block: which comes when.
-struct Entry {
-    std::int64_t major, minor;  // units share these
-    std::int64_t product;
-    std::int32_t sum;
-};
+// Where A and B stay on the device: into how many blocks C is cut at most, how small they get, and how many of them
+// have room there, one in work while the others leave.
+constexpr std::int64_t kStayingBlocks = 16, kLeastStayingBytes = 256LL << 20;
+constexpr int kStayingRegions = 3;
 
 class Cutter {
   public:
@@ -37,6 +33,16 @@ class Cutter {
     DeviceCut patches() {
         check(whole_columns() ? largest_column(false) : largest_tile(), largest_unit(false));
         const std::int64_t share = (total_c_ + devices_ - 1) / devices_;
+        DeviceCut best;
+        if (const auto n = staying_blocks(share); n > 1) {
+            // Nothing is ever loaded twice: blocks only let C leave early.
+            const auto row_cuts = static_cast<int>(std::sqrt(static_cast<double>(n * devices_)));
+            best.how = "patches";
+            best.devices =
+                share_out(patches_of(row_cuts, std::max(least_c_, share / n + share / (8 * n))), kStayingRegions);
+            finish(best, false);
+            return best;
+        }
         // One region where all of C fits; else two, so that one leaves while the other is worked on.
         const bool all = share + share / 8 <= memory_ / 2 && share + share / 8 + unit_ <= memory_;
         int regions = 1;
@@ -46,7 +52,6 @@ class Cutter {
             regions = 2 * cap + unit_ <= memory_ ? 2 : 1;
             if (regions == 1) cap = std::max(least_c_, std::min(memory_ / 2, memory_ - unit_));
         }
-        DeviceCut best;
         std::vector<int> row_cuts{1};
         if (!whole_columns())
             for (int n = 2; n <= std::min(in_.rows, 64); n += n < 4 ? 1 : n / 2) row_cuts.push_back(n);
@@ -128,6 +133,22 @@ class Cutter {
   private:
     /// A made tile of B is made once, so its whole column is one block.
     bool whole_columns() const { return made_b_; }
+
+    /// How many blocks a device's share of C is cut into if all that it is made of can stay on the device; else 1.
+    std::int64_t staying_blocks(std::int64_t share) const {
+        if (made_b_ || !in_.stored(Operand::a)) return 1;
+        const auto n = std::min(kStayingBlocks, share / kLeastStayingBytes);
+        if (n < 2) return 1;
+        std::int64_t need = kStayingRegions * std::max(least_c_, share / n + share / (4 * n));
+        for (const auto o : {Operand::a, Operand::b}) {
+            const auto& bytes = in_.bytes_on_device(o);
+            std::vector<bool> used(bytes.size());
+            for (auto i : sums_)
+                for (auto p = in_.sums[i].first; p < in_.sums[i].last; ++p) used[in_.tile_of(o, p)] = true;
+            for (std::size_t t = 0; t < used.size(); ++t) need += used[t] ? bytes[t] : 0;
+        }
+        return need <= memory_ ? n : 1;
+    }
 
     std::int64_t largest_tile() const {
         std::int64_t most = 0;
@@ -312,173 +333,7 @@ class Cutter {
 
     void finish(DeviceCut& cut, bool b_held) {
         cut.loaded_bytes = 0;
-        for (auto& d : cut.devices) lay_out(d, b_held, cut.loaded_bytes);
-    }
-
-    /// Places the sums of each block, decides what stays of A, and cuts the blocks into chunks.
-    void lay_out(DeviceLayout& d, bool b_held, std::int64_t& loaded) {
-        const auto &ba = in_.bytes_on_device(Operand::a), &bb = in_.bytes_on_device(Operand::b);
-        std::vector<std::int32_t> seen_a(ba.size(), -1), seen_b(bb.size(), -1);
-        std::int64_t distinct_a = 0, streamed = 0;
-        for (auto& block : d.blocks) {
-            std::int64_t at = 0;
-            for (auto i : block.sums) {
-                block.offsets.push_back(at);
-                at += in_.bytes_on_device(Operand::c)[in_.sums[i].c];
-                for (auto p = in_.sums[i].first; p < in_.sums[i].last; ++p) {
-                    const auto a = in_.tile_of(Operand::a, p);
-                    if (seen_a[a] < 0) distinct_a += ba[a];
-                    seen_a[a] = 0;
-                    const auto b = in_.tile_of(Operand::b, p);
-                    if (b_held && seen_b[b] < 0) {
-                        block.held.push_back({Operand::b, b, bb[b], at, false});
-                        at += bb[b];
-                    }
-                    if (seen_b[b] < 0) streamed += bb[b];
-                    seen_b[b] = 0;
-                }
-            }
-            if (b_held) {  // the tiles of B behind the sums
-                std::int64_t end = 0;
-                for (std::size_t i = 0; i < block.sums.size(); ++i) {
-                    block.offsets[i] = end;
-                    end += in_.bytes_on_device(Operand::c)[in_.sums[block.sums[i]].c];
-                }
-                std::sort(block.held.begin(), block.held.end(),
-                          [](const auto& x, const auto& y) { return x.slot < y.slot; });
-                for (auto& t : block.held) {
-                    t.offset = end;
-                    end += t.bytes;
-                    if (!made_b_) loaded += t.bytes;
-                }
-                at = end;
-            }
-            block.bytes = at;
-            d.c_bytes = std::max(d.c_bytes, at);
-        }
-        const std::int64_t rest = memory_ - d.c_regions * d.c_bytes;
-        std::int64_t room = std::max(unit_, std::min(memory_ / 16, kChunkBytes / 2));
-        const bool resident = d.blocks.size() > 1 && distinct_a + 2 * room <= rest;
-        std::int64_t left = rest - (resident ? distinct_a : 0);
-        d.buffers = left / 2 >= unit_ ? 2 : 1;
-        std::int64_t cap = left / d.buffers / kDeviceAlignment * kDeviceAlignment;
-        if (b_held) cap = std::min(cap, std::max(unit_, memory_ / 4 / kDeviceAlignment * kDeviceAlignment));
-        cap = std::min(cap, std::max({unit_, kChunkBytes}));
-        cap = std::min(cap, std::max({unit_, (streamed + distinct_a) / 8, std::int64_t{1} << 20}));
-
-        std::fill(seen_a.begin(), seen_a.end(), -1);
-        std::fill(seen_b.begin(), seen_b.end(), -1);
-        std::vector<std::int32_t> resident_at(resident ? ba.size() : 0, -1);
-        std::vector<std::int32_t> chain_of(in_.sums.size(), -1);
-        std::int32_t stamp = 0;
-        for (auto& block : d.blocks) {
-            const auto entries = order_of(block, b_held);
-            Chunk chunk;
-            std::int64_t filled = 0;
-            ++stamp;
-            const auto close = [&] {
-                d.chunk_bytes = std::max(d.chunk_bytes, filled);
-                for (const auto& ch : chunk.chains) chain_of[ch.sum] = -1;
-                if (!chunk.chains.empty()) block.chunks.push_back(std::move(chunk));
-                chunk = {};
-                filled = 0;
-                ++stamp;
-            };
-            for (std::size_t begin = 0; begin < entries.size();) {
-                auto end = begin + 1;
-                while (end < entries.size() && entries[end].major == entries[begin].major &&
-                       entries[end].minor == entries[begin].minor)
-                    ++end;
-                // What the unit adds to the chunk, at most.
-                std::int64_t adds = 0;
-                std::int32_t counted_a = -1, counted_b = -1;
-                for (auto e = begin; e < end; ++e) {
-                    const auto a = in_.tile_of(Operand::a, entries[e].product),
-                               b = in_.tile_of(Operand::b, entries[e].product);
-                    if (!resident && seen_a[a] != stamp && a != counted_a) adds += ba[a];
-                    if (!b_held && seen_b[b] != stamp && b != counted_b) adds += bb[b];
-                    counted_a = a;
-                    counted_b = b;
-                }
-                if (filled + adds > cap && !chunk.chains.empty()) close();
-                for (auto e = begin; e < end; ++e) {
-                    const auto a = in_.tile_of(Operand::a, entries[e].product),
-                               b = in_.tile_of(Operand::b, entries[e].product);
-                    if (resident) {
-                        if (resident_at[a] < 0) {
-                            resident_at[a] = 0;
-                            chunk.tiles.push_back({Operand::a, a, ba[a], d.resident_bytes, true});
-                            d.resident_bytes += ba[a];
-                            loaded += ba[a];
-                        }
-                    } else if (seen_a[a] != stamp) {
-                        chunk.tiles.push_back({Operand::a, a, ba[a], filled, false});
-                        filled += ba[a];
-                        loaded += ba[a];
-                    }
-                    if (!b_held && seen_b[b] != stamp) {
-                        chunk.tiles.push_back({Operand::b, b, bb[b], filled, false});
-                        filled += bb[b];
-                        if (!made_b_) loaded += bb[b];
-                    }
-                    seen_a[a] = seen_b[b] = stamp;
-                    auto& ch = chain_of[entries[e].sum];
-                    if (ch < 0) {
-                        ch = static_cast<std::int32_t>(chunk.chains.size());
-                        chunk.chains.push_back({entries[e].sum, 0});
-                    }
-                    ++chunk.chains[ch].products;
-                }
-                begin = end;
-            }
-            close();
-        }
-        std::size_t chunks = 0;
-        for (const auto& b : d.blocks) chunks += b.chunks.size();
-        if (chunks <= 1) d.buffers = 1;
-    }
-
-    /// The products of a block in the order in which they are done. Each sum's stand in ascending k.
-    std::vector<Entry> order_of(const Block& block, bool b_held) {
-        std::vector<Entry> out;
-        for (auto i : block.sums)
-            for (auto p = in_.sums[i].first; p < in_.sums[i].last; ++p) out.push_back({0, 0, p, i});
-        const auto& k = in_.product.k;
-        if (!b_held) {
-            // Along k; within a place along k by columns, so that a tile of B and all who need it are one unit.
-            for (auto& e : out) {
-                e.major = k[e.product];
-                e.minor = made_b_ ? in_.tile_of(Operand::b, e.product)
-                                  : (static_cast<std::int64_t>(in_.row[in_.sums[e.sum].c]) << 32) +
-                                        in_.col[in_.sums[e.sum].c];
-            }
-        } else {
-            // Tiles of A one per row in turn: the n-th of every row, then the next.
-            std::vector<std::pair<std::int64_t, std::int32_t>> places;  // (row, k)
-            for (const auto& e : out)
-                places.emplace_back((static_cast<std::int64_t>(in_.row[in_.sums[e.sum].c]) << 32) + k[e.product], 0);
-            std::sort(places.begin(), places.end());
-            places.erase(std::unique(places.begin(), places.end()), places.end());
-            std::int64_t row = -1;
-            std::int32_t turn = 0;
-            for (auto& [at, n] : places) {
-                if (at >> 32 != row) turn = 0;
-                row = at >> 32;
-                n = turn++;
-            }
-            for (auto& e : out) {
-                const std::int64_t key = (static_cast<std::int64_t>(in_.row[in_.sums[e.sum].c]) << 32) + k[e.product];
-                const auto it = std::lower_bound(places.begin(), places.end(), std::pair{key, std::int32_t{0}});
-                e.major = it->second;
-                e.minor = in_.row[in_.sums[e.sum].c];
-            }
-        }
-        std::sort(out.begin(), out.end(), [](const Entry& x, const Entry& y) {
-            return x.major != y.major   ? x.major < y.major
-                   : x.minor != y.minor ? x.minor < y.minor
-                                        : x.product < y.product;
-        });
-        return out;
+        for (auto& d : cut.devices) cut_chunks(in_, {memory_, unit_, b_held}, d, cut.loaded_bytes);
     }
 
     const Inspection& in_;

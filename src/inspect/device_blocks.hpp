@@ -32,7 +32,7 @@ struct Block {
     double flops = 0;
     int device = 0;
 };
-/// The memory of one device, in this order: C regions, resident tiles of A, chunk buffers.
+/// The memory of one device, in this order: C regions, resident tiles of A (and B), chunk buffers.
 struct DeviceLayout {
     int c_regions = 1, buffers = 1;
     std::int64_t c_bytes = 0, resident_bytes = 0, chunk_bytes = 0;
@@ -45,6 +45,14 @@ struct DeviceCut {
     std::vector<DeviceLayout> devices;
     std::int64_t loaded_bytes = 0;  // of A and B, into all devices of the rank
 };
+
+struct ChunkLimits {
+    std::int64_t memory;  // of the device, for tiles
+    std::int64_t unit;    // the most that has to be in a chunk at once
+    bool b_held;          // tiles of B stay for their block
+};
+/// Places the sums of the layout's blocks and cuts the blocks into chunks; adds what is loaded.
+void cut_chunks(const Inspection& in, const ChunkLimits& limits, DeviceLayout& layout, std::int64_t& loaded);
 
 /// Throws BudgetError where a device's memory is too small.
 DeviceCut cut_for_devices(const Inspection& in, const std::vector<std::int32_t>& sums);

@@ -355,10 +355,13 @@ void DeviceWorker::emit_arrivals(int d, std::size_t t) {
     const auto buffers = static_cast<std::size_t>(lane.layout.buffers);
     std::int32_t after = -1;
     if (t >= buffers) {
-        auto waits = lane.copied_out[t - buffers];
-        waits.push_back(lane.computed[t - buffers]);
         const auto [begin, end] = lane.range[t - buffers];
-        after = w_.add_step(StepKind::evict, rank_, d, -1, begin, end, std::move(waits));
+        after = lane.computed[t - buffers];
+        if (begin < end) {
+            auto waits = lane.copied_out[t - buffers];
+            waits.push_back(after);
+            after = w_.add_step(StepKind::evict, rank_, d, -1, begin, end, std::move(waits));
+        }
     }
     // What stays comes first, so that what goes is one range.
     const auto& tiles = chunk(lane, t).tiles;

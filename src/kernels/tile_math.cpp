@@ -90,7 +90,7 @@ double sum_of_squares(const T* x, std::int64_t n) {
 template <Scalar T>
 double tile_norm(const T* x, std::int64_t n) {
     const double sum = sum_of_squares(x, n);
-    if (sum > 1e-280 && sum < 1e280) return std::sqrt(sum);
+    if (is_safe_sum(sum)) return std::sqrt(sum);
     return scaled_norm(reals(x), n * kReals<T>);
 }
 

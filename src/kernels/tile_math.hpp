@@ -10,6 +10,8 @@ namespace tessera {
 /// Sum of |x|^2 in double, by sixteen interleaved partial sums. May overflow to infinity for huge elements.
 template <Scalar T>
 double sum_of_squares(const T* x, std::int64_t n);
+/// Whether the root of such a sum is a norm to all digits: no square overflowed or underflowed.
+constexpr bool is_safe_sum(double sum) { return sum > 1e-280 && sum < 1e280; }
 /// Frobenius norm; right even where the squares overflow or underflow. NaN if any element is NaN or infinite.
 template <Scalar T>
 double tile_norm(const T* x, std::int64_t n);

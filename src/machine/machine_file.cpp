@@ -123,6 +123,7 @@ MachineFile parse_machine(std::string_view json, std::string_view origin) {
         object = Json::parse(json);
     } catch (const Json::exception& e) {
         std::string why = e.what();
+        if (const auto end = why.find("] "); end != std::string::npos) why.erase(0, end + 2);  // the exception's name
         std::replace(why.begin(), why.end(), '\n', ' ');
         user_error("machine {}: not JSON: {}", origin, why);
     }

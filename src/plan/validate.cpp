@@ -1,10 +1,13 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <set>
 
 #include "base/check.hpp"
 #include "base/units.hpp"
+#include "machine/device_layout.hpp"
+#include "shape/product_shape.hpp"
 #include "tessera/index/contraction_spec.hpp"
 #include "tessera/plan/plan.hpp"
 
@@ -69,6 +72,7 @@ class Validator {
     Validator(const Plan& plan, const PlanBudget& budget) : plan_(plan), budget_(budget), order_(plan) {}
 
     void run() {
+        products();
         steps();
         messages();
         arrivals();
@@ -102,6 +106,41 @@ class Validator {
         return shape(o).grid().tile_elements(shape(o).tile(slot)) * bytes_of(plan_.scalar);
     }
     std::int64_t host_bytes(Operand o, std::int32_t slot) const { return align_up(payload(o, slot)); }
+
+    /// What a result tile takes on its way from a device.
+    std::int64_t device_bytes(const ContractionSpec& spec, std::int32_t c) const {
+        const auto at = plan_.c.grid().coordinates(plan_.c.tile(c));
+        std::int64_t batch = 1, rows = 1, columns = 1;
+        for (int d = 0; d < at.size(); ++d) {
+            const auto role = spec.role(spec.c()[static_cast<std::size_t>(d)]);
+            (role == LabelRole::batch    ? batch
+             : role == LabelRole::free_b ? columns
+                                         : rows) *= plan_.c.grid().tiling(d).size(TileIndex{at[d]});
+        }
+        return device_tile_bytes(batch, rows, columns, bytes_of(plan_.scalar));
+    }
+
+    /// The products are those that follow from the shapes, in the order of summation. A filter may have left some out.
+    void products() {
+        const auto all = product_shape(ContractionSpec(plan_.spec), plan_.a, plan_.b, {0, 1, &plan_.c});
+        const auto known = static_cast<std::int64_t>(plan_.products.size());
+        std::int64_t next = 0;
+        for (const auto& p : all.products) {
+            if (next < known && plan_.products[next].a == p.a && plan_.products[next].b == p.b)
+                ++next;
+            else
+                ensure(plan_.filter > 0, "product {}: tiles {} and {} are missing, or not in their order", next, p.a,
+                       p.b);
+        }
+        ensure(next == known, "product {} does not follow from the shapes, or is not in its order", next);
+        ensure(plan_.counts.products == known, "{} products, {} are counted", known, plan_.counts.products);
+        if (plan_.filter == 0) {
+            const double flops =
+                all.flops * (plan_.scalar == ScalarKind::c64 || plan_.scalar == ScalarKind::c128 ? 4 : 1);
+            ensure(std::abs(plan_.counts.flops - flops) <= 1e-9 * flops, "{} flops, {} are counted", flops,
+                   plan_.counts.flops);
+        }
+    }
 
     void steps() {
         arrival_step_.assign(plan_.arrivals.size(), -1);
@@ -468,6 +507,7 @@ class Validator {
     }
 
     void counts() {
+        const ContractionSpec spec(plan_.spec);
         std::vector<std::int64_t> sent(static_cast<std::size_t>(plan_.ranks));
         std::vector<DeviceCounts> moved(plan_.device_counts.size());
         for (const auto& s : plan_.steps) {
@@ -485,18 +525,43 @@ class Validator {
                     case StepKind::copy:
                         moved[device].copied_bytes += plan_.arrivals[i].bytes;
                         break;
+                    case StepKind::store:
+                        moved[device].stored_bytes += device_bytes(spec, plan_.sums[plan_.moves[i].from].c);
+                        break;
                     default:
                         break;
                 }
         }
+        std::vector<RankCounts> held(static_cast<std::size_t>(plan_.ranks));
+        for (const auto o : {Operand::a, Operand::b, Operand::c}) {
+            if (o != Operand::c && !stored(o)) continue;
+            for (std::int32_t slot = 0; slot < static_cast<std::int32_t>(shape(o).tile_count()); ++slot) {
+                auto& n = held[owner(o, slot)];
+                (o == Operand::a ? n.stored_a : o == Operand::b ? n.stored_b : n.stored_c) += host_bytes(o, slot);
+            }
+        }
+        std::int64_t all_sent = 0, peak = 0;
         for (int r = 0; r < plan_.ranks; ++r) {
             const auto& n = plan_.rank_counts[r];
+            const auto& h = held[r];
+            ensure(h.stored_a == n.stored_a && h.stored_b == n.stored_b && h.stored_c == n.stored_c,
+                   "rank {} stores {}, {} and {} bytes of A, B and C, {}, {} and {} are counted", r, h.stored_a,
+                   h.stored_b, h.stored_c, n.stored_a, n.stored_b, n.stored_c);
+            const auto least = h.stored_a + h.stored_b + h.stored_c + n.arena_bytes;
+            ensure(n.peak_bytes >= least, "rank {}: a peak of {} bytes, {} are held", r, n.peak_bytes, least);
+            all_sent += sent[r];
+            peak = std::max(peak, n.peak_bytes);
             ensure(sent[r] == n.sent_bytes, "rank {} sends {} bytes, {} are counted", r, sent[r], n.sent_bytes);
             ensure(budget_.host_bytes <= 0 || n.peak_bytes <= budget_.host_bytes, "rank {}: {} of a budget of {}", r,
                    n.peak_bytes, budget_.host_bytes);
         }
+        ensure(plan_.counts.sent_bytes == all_sent && plan_.counts.peak_host_bytes == peak,
+               "{} bytes sent and a peak of {}, {} and {} are counted", all_sent, peak, plan_.counts.sent_bytes,
+               plan_.counts.peak_host_bytes);
         for (std::size_t d = 0; d < moved.size(); ++d) {
             const auto& n = plan_.device_counts[d];
+            ensure(moved[d].stored_bytes == n.stored_bytes, "device {} stores {} bytes, {} are counted", d,
+                   moved[d].stored_bytes, n.stored_bytes);
             ensure(moved[d].loaded_bytes == n.loaded_bytes && moved[d].copied_bytes == n.copied_bytes,
                    "device {} loads {} and copies {} bytes, {} and {} are counted", d, moved[d].loaded_bytes,
                    moved[d].copied_bytes, n.loaded_bytes, n.copied_bytes);

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "base/clock.hpp"
+#include "base/cpu.hpp"
 #include "base/hash_fill.hpp"
 #include "base/parallel.hpp"
 #include "kernels/cuda/device.hpp"

@@ -1,7 +1,5 @@
 #include "probe/rates.hpp"
 
-#include <sys/sysinfo.h>
-
 #include <algorithm>
 #include <cstring>
 #include <fstream>
@@ -88,11 +86,7 @@ double measure_copy_gbs(int threads) {
 void touch_memory(std::int64_t bytes, int threads) {
     if (bytes <= 0) return;
     Buffer buffer(bytes);
-    constexpr std::int64_t piece = 2 << 20;
-    parallel_for((bytes + piece - 1) / piece, threads, 1, [&](std::int64_t i) {
-        for (std::int64_t at = i * piece; at < std::min(bytes, (i + 1) * piece); at += 4096)
-            buffer.data()[at] = std::byte{1};
-    });
+    touch_pages({buffer.data(), static_cast<std::size_t>(bytes)}, threads);
 }
 
 const char* better_blas_core() {
@@ -111,12 +105,6 @@ std::string cpu_name() {
     for (std::string line; std::getline(in, line);)
         if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
     return "unknown";
-}
-
-std::int64_t memory_bytes() {
-    struct sysinfo info {};
-    sysinfo(&info);
-    return static_cast<std::int64_t>(info.totalram) * info.mem_unit;
 }
 
 std::string blas_name() { return std::string(openblas_get_config()) + " core " + openblas_get_corename(); }

@@ -20,7 +20,6 @@ void touch_memory(std::int64_t bytes, int threads);
 const char* better_blas_core();
 
 std::string cpu_name();
-std::int64_t memory_bytes();
 std::string blas_name();
 
 }  // namespace tessera

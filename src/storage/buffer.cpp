@@ -1,9 +1,11 @@
 #include "storage/buffer.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/parallel.hpp"
 #include "storage/page_pool.hpp"
 
 namespace tessera {
@@ -51,6 +53,14 @@ Buffer::Buffer(std::int64_t bytes, MemoryBudget* budget, const std::string& what
         throw MachineError(fmt::format("{}: the machine has no {} left", what, format_bytes(bytes_)));
     }
     budget_ = budget;
+}
+
+void touch_pages(std::span<std::byte> memory, int threads) {
+    constexpr std::size_t piece = 2 << 20;
+    parallel_for(static_cast<std::int64_t>((memory.size() + piece - 1) / piece), threads, 1, [&](std::int64_t i) {
+        const auto begin = static_cast<std::size_t>(i) * piece;
+        for (auto at = begin; at < std::min(memory.size(), begin + piece); at += 4096) memory[at] = std::byte{0};
+    });
 }
 
 Buffer::~Buffer() {

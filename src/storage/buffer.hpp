@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "base/units.hpp"
@@ -47,5 +48,8 @@ class Buffer {
     std::int64_t bytes_ = 0;
     MemoryBudget* budget_ = nullptr;
 };
+
+/// Writes to every page, all threads together: fresh memory costs a fault a page on first touch. Contents are lost.
+void touch_pages(std::span<std::byte> memory, int threads);
 
 }  // namespace tessera

@@ -215,6 +215,8 @@ void bits_depend_on_the_extents_alone(std::uint64_t seed) {
         EXPECT_TRUE(same_bits(c.on_device({}, -1, true), first)) << "the list backwards";
         for (int shape = 0; shape < 4; ++shape)
             EXPECT_TRUE(same_bits(c.on_device({shape, 0}), first)) << "block shape " << shape;
+        for (int shared : {100 << 10, 160 << 10})  // as on smaller chips
+            EXPECT_TRUE(same_bits(c.on_device({0, 0, shared}), first)) << shared << " bytes of shared memory";
         for (int blocks : {1, 3, 50}) EXPECT_TRUE(same_bits(c.on_device({-1, blocks}), first)) << blocks << " blocks";
         for (int cut = 0; cut < 4; ++cut) {
             EXPECT_TRUE(same_bits(c.on_device({}, cut), first)) << "cut after " << cut;

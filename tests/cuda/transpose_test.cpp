@@ -56,8 +56,8 @@ void check(const testing::TransposeCase& c, std::mt19937_64& rng, const cuda::De
 
 TYPED_TEST(CudaTranspose, RandomCasesMatchTheReference) {
     std::mt19937_64 rng(4711 + sizeof(TypeParam));
-    const cuda::DeviceTransposeTuning shapes[] = {{},          {256, 8, 1}, {256, 8, 2}, {256, 16, 1},
-                                                  {384, 8, 1}, {512, 8, 1}, {512, 8, 2}, {1024, 8, 1}};
+    const cuda::DeviceTransposeTuning shapes[] = {{},          {256, 8, 1}, {256, 8, 2},  {256, 16, 1}, {384, 8, 1},
+                                                  {512, 8, 1}, {512, 8, 2}, {1024, 8, 1}, {768, 8, 2},  {512, 16, 2}};
     for (int n = 0; n < 600; ++n) {
         auto tuning = shapes[rng() % std::size(shapes)];
         tuning.run_bytes = std::int64_t{32} << rng() % 6;

@@ -123,6 +123,28 @@ TEST_F(CudaTriples, EnergiesMatchTheStoredTensor) {
     }
 }
 
+/// More tiles than a device holds at once, ragged ones among them, and not all of the disconnected terms.
+TEST_F(CudaTriples, BlocksWalkOverManyTiles) {
+    Random random(26);
+    const BlockExtents extents{9, 5, 5, 13, 14, 13};
+    Case c = eighteen(extents, 3, 20, random);
+    const std::vector<double> before(static_cast<std::size_t>(c.volume()), NAN);
+    std::vector<double> want = before;
+    FusedOutput out{want.data(), packed_strides(c.extents), false};
+    ref::fused_contract(c.extents, c.terms, out);
+    EXPECT_LT(error(run(c, out, before, 0), want), 1e-12);
+
+    for (int kept : {9, 6, 1}) {
+        c.singles.resize(static_cast<std::size_t>(kept));
+        std::swap(c.singles.front(), c.singles.back());
+        cuda::Mirror mirror(c.storage);
+        for (const auto& e : c.energies) mirror.add(e);
+        const EnergyEpilogue epilogue = c.epilogue(TripleWeights::spin_orbital, 0.3);
+        const double energy = ref::fused_energy(c.extents, c.terms, epilogue);
+        EXPECT_NEAR(device_energy(c.extents, c.terms, epilogue, mirror), energy, 1e-12 * std::abs(energy)) << kept;
+    }
+}
+
 TEST_F(CudaTriples, ClosedShellBlocksSumToTheFormula) {
     Random random(24);
     const Molecule m(5, 10, random);

@@ -1,4 +1,5 @@
 // Contractions across ranks give the bits of one rank: random specs, distributions, algorithms, types and options.
+// Compiled a second time for ranks that share a CUDA device (support/back_end.hpp).
 
 #include <gtest/gtest.h>
 
@@ -8,6 +9,7 @@
 #include <map>
 #include <random>
 
+#include "support/back_end.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/comm/world.hpp"
 #include "tessera/contract/contract.hpp"
@@ -54,6 +56,8 @@ Distribution random_distribution(Random& r, const TileGrid& grid, int ranks) {
 
 template <Scalar T>
 void random_contractions(std::uint64_t seed, int trials) {
+    TESSERA_SKIP_WITHOUT_BACK_END();
+    trials = testing::trials(trials);
     Random r(seed);  // the same on all ranks
     Communicator& ranks = mpi_world();
     for (int trial = 0; trial < trials; ++trial) {
@@ -65,7 +69,8 @@ void random_contractions(std::uint64_t seed, int trials) {
         const auto a = Tensor<T>::random(sa, seed + 1, 0, {ranks, random_distribution(r, sa.grid(), ranks.size())});
         const auto b = Tensor<T>::random(sb, seed + 2, 0, {ranks, random_distribution(r, sb.grid(), ranks.size())});
 
-        ContractOptions one, many;
+        auto one = testing::back_end_options();
+        ContractOptions many;
         one.alpha = r() % 2 ? 1.0 : -0.75;
         one.threads = 1;
         one.filter = r() % 4 == 0 ? 2.0 : 0;

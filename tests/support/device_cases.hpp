@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <memory>
@@ -277,6 +278,44 @@ void same_bits(const OpenDevices& open, std::int64_t most_tiles, std::int64_t mo
                 }
                 ASSERT_TRUE(result.c == *first) << budget << " bytes, " << devices << " devices";
             }
+}
+
+/// Result tiles of several pieces, with padded rows and without, as they are and with alpha and beta to apply: right,
+/// with their norms, the same bits on any number of devices; what is not finite is found.
+inline void large_result_tiles(const OpenDevices& open) {
+    Random r(41);
+    for (const std::int64_t columns : {701, 702})
+        for (const bool adds : {false, true}) {
+            auto c = random_case<double>(r, "mk,kn->mn", 1, 1);
+            const auto m = Tiling{750, 3}, n = Tiling{columns, 5}, k = Tiling::uniform(4, 2);
+            c.a = Tensor<double>::random(Shape::dense(TileGrid{m, k}), 1);
+            c.b = Tensor<double>::random(Shape::dense(TileGrid{k, n}), 2);
+            c.old = Tensor<double>::random(Shape::dense(TileGrid{m, n}), 3);
+            c.adds = adds;
+            if (adds) c.alpha = -0.75, c.beta = 0.5;
+            std::optional<Tensor<double>> first;
+            for (const int devices : {1, 2}) {
+                c.devices = devices;
+                c.options.staging_bytes = devices == 1 ? 1 : std::int64_t{32} << 20;
+                const auto result = run_case(c, open);
+                if (!first) {
+                    first = result.c;
+                    expect_right(c, *first);
+                }
+                ASSERT_TRUE(result.c == *first);
+                for (std::int64_t s = 0; s < result.c.tile_count(); ++s) {
+                    double sum = 0;
+                    for (const double x : result.c.tile(s)) sum += x * x;
+                    ASSERT_NEAR(result.c.shape().norms()[static_cast<std::size_t>(s)], std::sqrt(sum),
+                                1e-12 * std::sqrt(sum));
+                    ASSERT_EQ(result.c.shape().norms()[static_cast<std::size_t>(s)],
+                              first->shape().norms()[static_cast<std::size_t>(s)]);
+                }
+            }
+            for (auto* x : {&c.a, &c.b})
+                x->update_tiles([](const TileInfo&, std::span<double> t) { std::ranges::fill(t, 1e200); });
+            EXPECT_THROW(run_case(c, open), UserError);
+        }
 }
 
 }  // namespace tessera::testing

@@ -1,4 +1,5 @@
 // Contractions against the obvious dense loop: random specs, tilings, sparsity, types; the same bits on any threads.
+// Compiled a second time for a CUDA device (support/back_end.hpp).
 
 #include "tessera/contract/contract.hpp"
 
@@ -8,13 +9,17 @@
 
 #include "contract/verify.hpp"
 #include "inspect/build_plan.hpp"
+#include "support/back_end.hpp"
 #include "support/dense_einsum.hpp"
 #include "tessera/base/error.hpp"
 
 namespace tessera {
 namespace {
 
+using testing::back_end_options;
 using testing::dense_einsum;
+using testing::on_device;
+using testing::trials;
 using testing::widen;
 
 using Random = std::mt19937_64;
@@ -100,8 +105,9 @@ TYPED_TEST_SUITE(Contract, AllScalars);
 
 TYPED_TEST(Contract, RandomSpecsAgreeWithTheDenseLoop) {
     using T = TypeParam;
+    TESSERA_SKIP_WITHOUT_BACK_END();
     Random r(20);
-    for (int trial = 0; trial < 200; ++trial) {
+    for (int trial = 0; trial < trials(200); ++trial) {
         const ContractionSpec spec(random_spec(r, trial % 2 == 1));
         std::map<char, Tiling> tilings;
         for (char l : spec.a() + spec.b()) tilings.try_emplace(l, random_tiling(r, 3, 3));
@@ -112,7 +118,7 @@ TYPED_TEST(Contract, RandomSpecsAgreeWithTheDenseLoop) {
         const auto a = random_tensor<T>(r, TileGrid(ta), 0.6), b = random_tensor<T>(r, TileGrid(tb), 0.6);
         auto c = random_tensor<T>(r, TileGrid(tc), 0.5);
 
-        ContractOptions options;
+        auto options = back_end_options();
         options.conjugate_a = trial % 3 == 1;
         options.conjugate_b = trial % 5 == 1;
         options.alpha = trial % 4 == 0 ? 1.0 : -0.75;
@@ -125,6 +131,7 @@ TYPED_TEST(Contract, RandomSpecsAgreeWithTheDenseLoop) {
         std::uint64_t bits = 0;
         for (int threads : {1, 2, 3, 8}) {
             options.threads = threads;
+            if (on_device && threads > 2) break;
             const auto got = contract(spec.text(), a, b, options);
             expect_close(got.tensor, expected, options.alpha, spec.text());
             if (threads == 1) bits = checksum(got.tensor);
@@ -155,8 +162,9 @@ TYPED_TEST(Contract, OneOperandSpecs) {
 
 TYPED_TEST(Contract, MadeOnDemandIsBitwiseTheSameAsStored) {
     using T = TypeParam;
+    TESSERA_SKIP_WITHOUT_BACK_END();
     Random r(22);
-    for (int trial = 0; trial < 60; ++trial) {
+    for (int trial = 0; trial < trials(60); ++trial) {
         const ContractionSpec spec(trial % 2 ? "pcd,cdab->pab" : random_spec(r, false));
         std::map<char, Tiling> tilings;
         for (char l : spec.a() + spec.b()) tilings.try_emplace(l, random_tiling(r, 4, 4));
@@ -172,8 +180,8 @@ TYPED_TEST(Contract, MadeOnDemandIsBitwiseTheSameAsStored) {
                                             ++calls[i.tile.value];
                                             std::ranges::copy(b.tile(*b.shape().find(i.tile)), out.begin());
                                         }};
-        const auto stored = contract(spec.text(), a, b);
-        ContractOptions options;
+        auto options = back_end_options();
+        const auto stored = contract(spec.text(), a, b, options);
         options.threads = 3;
         std::int64_t budget = 0;
         options.on_plan = [&](const Plan& plan) { validate(plan, {budget, 0}); };
@@ -185,6 +193,7 @@ TYPED_TEST(Contract, MadeOnDemandIsBitwiseTheSameAsStored) {
         for (auto& c : calls) ASSERT_LE(c.exchange(0), 1) << "a tile was made twice";
         same(contract(spec.text(), lazy_a, b, options));
         same(contract(spec.text(), lazy_a, lazy_b, options));
+        if (on_device) continue;
         // The smallest budget that works is named, works, and one byte less does not.
         options.memory = 1;
         try {
@@ -240,9 +249,10 @@ TEST(ContractLarge, TilesCutForThreadsAndSegmentsGiveTheSameBits) {
 }
 
 TEST(ContractFilter, WhatIsLeftOutStaysWithinTheBound) {
+    TESSERA_SKIP_WITHOUT_BACK_END();
     Random r(24);
     int dropped = 0, skipped = 0;
-    for (int trial = 0; trial < 200; ++trial) {
+    for (int trial = 0; trial < trials(200); ++trial) {
         const auto ti = random_tiling(r, 5, 4), tj = random_tiling(r, 5, 4), tk = random_tiling(r, 6, 4);
         const auto decaying = [&](const TileGrid& grid) {
             std::vector<ShapeEntry> e;
@@ -252,7 +262,7 @@ TEST(ContractFilter, WhatIsLeftOutStaysWithinTheBound) {
         };
         const auto a = decaying({ti, tk}), b = decaying({tk, tj});
         const auto exact = contract("ik,kj->ij", a, b);
-        ContractOptions options;
+        auto options = back_end_options();
         options.filter = std::pow(10.0, -std::uniform_real_distribution<>(0, 6)(r));
         options.alpha = trial % 2 ? 1.0 : 2.5;
         options.on_plan = [](const Plan& plan) { validate(plan); };
@@ -263,16 +273,17 @@ TEST(ContractFilter, WhatIsLeftOutStaysWithinTheBound) {
         dropped += got.tensor.tile_count() < exact.tensor.tile_count();
         skipped += got.report.products < exact.report.products;
     }
-    EXPECT_GT(dropped, 50);
-    EXPECT_GT(skipped, 50);
+    EXPECT_GT(dropped, trials(50));
+    EXPECT_GT(skipped, trials(50));
 }
 
 TEST(ContractFilter, DropsOldTilesWhenNoProductIsLeft) {
+    TESSERA_SKIP_WITHOUT_BACK_END();
     const TileGrid g{Tiling{2, 3}, Tiling{2, 3}};
     const auto a = Tensor<double>::random(Shape::dense(g), 1), b = Tensor<double>::random(Shape::dense(g), 2);
     auto c = Tensor<double>::random(Shape::dense(g), 3);
     const double old = norm(c);
-    ContractOptions options;
+    auto options = back_end_options();
     options.beta = 0.5;
     options.filter = 1e3;
     options.on_plan = [](const Plan& plan) { validate(plan); };
@@ -302,12 +313,13 @@ TEST(ContractBudget, HoldsForOneOperand) {
 }
 
 TEST(ContractShape, AGivenShapeIsComputedAndNothingElse) {
+    TESSERA_SKIP_WITHOUT_BACK_END();
     Random r(25);
     const Tiling t{3, 4, 5};
     const auto a = random_tensor<double>(r, {t, t}, 0.7), b = random_tensor<double>(r, {t, t}, 0.7);
-    const auto all = contract("ik,kj->ij", a, b);
+    auto options = back_end_options();
+    const auto all = contract("ik,kj->ij", a, b, options);
     const Shape wanted(TileGrid{t, t}, {{TileOrdinal{8}, 1}, {TileOrdinal{0}, 1}, {TileOrdinal{5}, 1}});
-    ContractOptions options;
     options.result_shape = &wanted;
     const auto some = contract("ik,kj->ij", a, b, options);
     ASSERT_TRUE(std::ranges::equal(some.tensor.shape().ordinals(), wanted.ordinals()));

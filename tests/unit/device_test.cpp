@@ -59,6 +59,8 @@ TEST(HostDevicesOnce, TilesLargerThanAPieceAreCutAtRows) {
     testing::expect_right(c, run_case(c, host_devices(0)).c);
 }
 
+TEST(HostDevicesOnce, LargeResultTilesComeInRows) { testing::large_result_tiles(host_devices(50)); }
+
 // What goes wrong comes out as an exception, and nothing hangs.
 
 template <class Thrown>

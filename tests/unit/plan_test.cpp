@@ -244,9 +244,42 @@ TEST(Plan, CountsAreTheProblems) {
     EXPECT_NE(explain_json(plan).find("\"products\":" + std::to_string(products)), std::string::npos);
 }
 
+/// Where A and B fit beside some of C nothing is loaded twice, and C leaves in blocks while others are worked on.
+TEST(Plan, WhatFitsStaysOnTheDevice) {
+    Random r(12);
+    for (const int devices : {1, 2}) {
+        Case c;
+        const auto m = Tiling::uniform(20'000, 500), n = Tiling::uniform(30'000, 600), k = Tiling::uniform(9'000, 700);
+        c.a = random_shape(r, {m, k}, 0.4);
+        c.b = random_shape(r, {k, n}, 0.4);
+        c.machine.devices_per_rank = devices;
+        c.machine.device.memory = std::int64_t{64} << 30;
+        const Plan plan = plan_of(c);
+        validate(plan, {0, c.machine.device.memory});
+        std::int64_t loaded = 0;
+        for (const auto& d : plan.device_counts) {
+            EXPECT_GE(d.blocks, 4);
+            EXPECT_LT(d.peak_bytes, plan.counts.bytes_a + plan.counts.bytes_b + plan.counts.bytes_c / 2);
+            loaded += d.loaded_bytes + d.copied_bytes;
+        }
+        // Rows of tiles are padded on the device; several devices need some of the tiles each.
+        EXPECT_LE(loaded, (plan.counts.bytes_a + plan.counts.bytes_b) * devices * 101 / 100);
+        EXPECT_GE(loaded, plan.counts.bytes_a / 2);
+        // Most of C is on its way before the last products are done.
+        std::int64_t early = 0;
+        std::size_t last = 0;
+        for (std::size_t i = 0; i < plan.steps.size(); ++i)
+            if (plan.steps[i].kind == StepKind::compute) last = i;
+        for (std::size_t i = 0; i < last; ++i)
+            if (plan.steps[i].kind == StepKind::store) early += plan.steps[i].end - plan.steps[i].begin;
+        EXPECT_GT(early, plan.c.tile_count() * 3 / 4);
+    }
+}
+
 TEST(Plan, ValidateCatchesWhatIsBroken) {
     Random r(7);
-    int caught[10] = {};
+    constexpr int kKinds = 18;
+    int caught[kKinds] = {};
     for (int trial = 0; trial < 300; ++trial) {
         auto c = random_case(r);
         many_ranks(r, c, 4, trial % 2 ? 3 : 0);
@@ -303,8 +336,29 @@ TEST(Plan, ValidateCatchesWhatIsBroken) {
                 if (q.at_a >= 0) return q.at_a = -1, p.source_a == SourceKind::host_made || p.devices_per_rank > 0;
             return false;
         });
+        breaks(10, [](Plan& p) {  // a product that nobody knows of
+            for (auto& chain : p.chains)
+                if (p.filter == 0 && chain.parts == 1 && chain.products > 1 &&
+                    chain.first_product + chain.products == static_cast<std::int64_t>(p.products.size()))
+                    return --chain.products, p.products.pop_back(), --p.counts.products, true;
+            return false;
+        });
+        breaks(11, [](Plan& p) {  // one twice, another never
+            return p.filter == 0 && (p.products[1].a = p.products[0].a, p.products[1].b = p.products[0].b, true);
+        });
+        breaks(12, [](Plan& p) {  // another order of summation
+            for (const auto& chain : p.chains)
+                if (chain.products > 1)
+                    return std::swap(p.products[chain.first_product], p.products[chain.first_product + 1]), true;
+            return false;
+        });
+        breaks(13, [](Plan& p) { return p.rank_counts[0].peak_bytes = 0, p.counts.peak_host_bytes > 0; });
+        breaks(14, [](Plan& p) { return p.counts.sent_bytes += 8, true; });
+        breaks(15, [](Plan& p) { return p.rank_counts[0].stored_c > 0 && (p.rank_counts[0].stored_c = 0, true); });
+        breaks(16, [](Plan& p) { return !p.device_counts.empty() && (p.device_counts[0].stored_bytes += 16, true); });
+        breaks(17, [](Plan& p) { return p.counts.flops *= 2, p.filter == 0; });
     }
-    for (int kind = 0; kind < 10; ++kind) EXPECT_GT(caught[kind], 5) << "kind " << kind;
+    for (int kind = 0; kind < kKinds; ++kind) EXPECT_GT(caught[kind], 5) << "kind " << kind;
 }
 
 }  // namespace

@@ -2,9 +2,11 @@
 // The front door: C = alpha A B + beta C for any einsum of one or two block-sparse tensors.
 
 #include <complex>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +45,9 @@ struct ContractOptions {
     bool trace = false;  // keep what each device and link did when: ContractReport::trace
     /// Called with the plan before any work.
     std::function<void(const Plan&)> on_plan = {};
+    /// The memory of the result's tiles of this rank, before anything is written to it: to touch it first where it
+    /// shall be.
+    std::function<void(std::span<std::byte>)> on_result_memory = {};
     /// Called now and then with flops done and flops in all, from one thread at a time.
     std::function<void(double done, double total)> on_progress = {};
 };

@@ -11,9 +11,9 @@
 
 namespace tessera {
 
-/// What runs in order on a device; each is a stream. The descriptors of products travel apart from the tiles.
-enum class Lane : std::uint8_t { load, make, compute, store, copy, descriptors };
-inline constexpr int kLaneCount = 6;
+/// What runs in order on a device; each is a stream.
+enum class Lane : std::uint8_t { load, make, compute, store, copy };
+inline constexpr int kLaneCount = 5;
 
 /// Tile products by byte offsets in the device's arena; rows of all matrices are contiguous.
 struct DeviceProduct {
@@ -84,7 +84,8 @@ class Device {
     virtual std::int64_t hash_bytes(std::int64_t rows, std::int64_t columns) const = 0;
     virtual std::unique_ptr<Launch> prepare(const DeviceProducts& list, std::byte* image) = 0;
     virtual std::unique_ptr<Launch> prepare(const std::vector<DeviceHashTile>& list, std::byte* image) = 0;
-    virtual void launch(Lane lane, const Launch& launch, std::byte* device_image) = 0;
+    /// Takes the image from pinned memory to the device and runs it; not by way of the loads, which are many and long.
+    virtual void launch(Lane lane, const Launch& launch, const std::byte* image, std::byte* device_image) = 0;
     /// A kernel that fails: for tests of failing kernels.
     virtual void fault(Lane lane) = 0;
 

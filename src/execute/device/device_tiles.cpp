@@ -1,14 +1,40 @@
 #include "execute/device/device_tiles.hpp"
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #include <algorithm>
 #include <cstring>
 #include <map>
 
+#include "kernels/tile_math.hpp"
 #include "machine/device_layout.hpp"
 
 namespace tessera {
 
 namespace {
+
+constexpr std::int64_t kTwiceReadBytes = 256 << 10;
+
+void copy_past_caches(void* to, const void* from, std::size_t bytes) {
+#ifdef __SSE2__
+    auto* out = static_cast<char*>(to);
+    const auto* in = static_cast<const char*>(from);
+    const auto head = std::min(bytes, (64 - reinterpret_cast<std::uintptr_t>(out) % 64) % 64);
+    std::memcpy(out, in, head);
+    out += head, in += head, bytes -= head;
+    for (; bytes >= 64; out += 64, in += 64, bytes -= 64) {
+        __m128i x[4];
+        std::memcpy(x, in, 64);
+        for (int i = 0; i < 4; ++i) _mm_stream_si128(reinterpret_cast<__m128i*>(out) + i, x[i]);
+    }
+    std::memcpy(out, in, bytes);
+    _mm_sfence();  // others read the tile once it is said to be there
+#else
+    std::memcpy(to, from, bytes);
+#endif
+}
 
 DeviceTiles::Layout make_layout(const IndexVector& extents, const std::string& labels, const std::string& rows,
                                 const std::string& cols, const std::string& batch, std::int64_t element_bytes) {
@@ -107,9 +133,31 @@ void unpack_tile(const DeviceTiles::Layout& layout, const std::byte* from, T* ti
     }
 }
 
+template <Scalar T>
+double unpack_rows(const DeviceTiles::Layout& layout, const std::byte* from, std::int64_t begin, std::int64_t end,
+                   T* tile) {
+    const T* in = reinterpret_cast<const T*>(from);
+    tile += begin * layout.cols;
+    // Without padding many rows are one; little enough that a core's cache holds what is read twice.
+    const auto together =
+        layout.ld == layout.cols
+            ? std::max<std::int64_t>(1, kTwiceReadBytes / (layout.cols * static_cast<std::int64_t>(sizeof(T))))
+            : 1;
+    double sum = 0;
+    for (auto r = begin; r < end; r += together) {
+        const auto n = std::min(together, end - r) * layout.cols;
+        copy_past_caches(tile, in, static_cast<std::size_t>(n) * sizeof(T));
+        sum += sum_of_squares(in, n);
+        in += together * layout.ld;
+        tile += n;
+    }
+    return sum;
+}
+
 #define TESSERA_INSTANTIATE(T)                                                                                \
     template void pack_rows<T>(const DeviceTiles::Layout&, const T*, std::int64_t, std::int64_t, std::byte*); \
-    template void unpack_tile<T>(const DeviceTiles::Layout&, const std::byte*, T*);
+    template void unpack_tile<T>(const DeviceTiles::Layout&, const std::byte*, T*);                           \
+    template double unpack_rows<T>(const DeviceTiles::Layout&, const std::byte*, std::int64_t, std::int64_t, T*);
 TESSERA_INSTANTIATE(float)
 TESSERA_INSTANTIATE(double)
 TESSERA_INSTANTIATE(std::complex<float>)

@@ -46,4 +46,10 @@ void pack_rows(const DeviceTiles::Layout& layout, const T* tile, std::int64_t be
 template <Scalar T>
 void unpack_tile(const DeviceTiles::Layout& layout, const std::byte* from, T* tile);
 
+/// Rows [begin, end) of a plain tile back, written past the caches: what they come from stays there instead. Returns
+/// the sum of their squares, in an order given by layout and rows.
+template <Scalar T>
+double unpack_rows(const DeviceTiles::Layout& layout, const std::byte* from, std::int64_t begin, std::int64_t end,
+                   T* tile);
+
 }  // namespace tessera

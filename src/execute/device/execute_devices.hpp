@@ -14,9 +14,9 @@ namespace tessera {
 struct DeviceOptions {
     std::int64_t memory = 0;  // budget of each entry, everything included; 0: what the plan needs
     bool trace = false;       // keep a time line
-    /// Pinned host memory for copies in and out, all devices together; at least a few tiles of each are taken. Pinning
-    /// takes 0.6 s a GiB, and a worker has a piece of 4 MiB at hand.
-    std::int64_t staging_bytes = std::int64_t{208} << 20;
+    /// Pinned host memory for copies in and out, all devices together; at least a few tiles of each are taken. Workers
+    /// have pieces of 2 MiB at hand, and rings that stay in the caches spare the memory two trips.
+    std::int64_t staging_bytes = std::int64_t{112} << 20;
     int threads = 0;                // that pack and unpack; 0: the plan's
     Communicator* ranks = nullptr;  // of the plan, where there are several
     /// For tests of failing kernels: this compute step of the rank (counted from 0) runs a kernel that fails.

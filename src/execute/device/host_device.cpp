@@ -191,8 +191,9 @@ class HostDevice final : public Device {
     std::unique_ptr<Launch> prepare(const std::vector<DeviceHashTile>& list, std::byte* image) override {
         return write(image, {}, {}, list);
     }
-    void launch(Lane lane, const Launch&, std::byte* image) override {
-        on(lane, [this, image] {
+    void launch(Lane lane, const Launch& launch, const std::byte* from, std::byte* image) override {
+        on(lane, [this, from, image, bytes = launch.bytes] {
+            std::memcpy(image, from, static_cast<std::size_t>(bytes));
             switch (options_.kind) {
                 case ScalarKind::f32:
                     return run_image<float>(arena(), image);

@@ -113,15 +113,16 @@ void DeviceInterpreter<T>::make_rings() {
                 }
             if (s.kind == StepKind::store)
                 for (auto i = s.begin; i < s.end; ++i) {
-                    const auto bytes = tiles_c_[plan_.sums[plan_.moves[i].from].c].bytes;
-                    stores += bytes;
-                    largest_out = std::max(largest_out, bytes);
+                    const auto& l = tiles_c_[plan_.sums[plan_.moves[i].from].c];
+                    stores += l.bytes;
+                    largest_out =
+                        std::max(largest_out, cut_at_rows(plan_.moves[i]) ? largest_piece(l, sizeof(T)) : l.bytes);
                 }
         }
         largest_in = std::max(largest_in, std::min(kPieceBytes, loads));
         largest_out = std::max(largest_out, std::min(kPieceBytes, stores));
         if (loads > 0) pin(e, e.in, std::max(largest_in, std::min(loads, std::max(share * 2 / 5, 3 * largest_in))));
-        // A result tile stays in the ring until one worker has unpacked and finished it: room for all of them at work.
+        // A piece stays in the ring until one worker has unpacked it (a tile that is handed over: finished it).
         const auto at_work = std::min(kMostOutBytes / static_cast<std::int64_t>(entries_.size()),
                                       static_cast<std::int64_t>(workers() + 4) * largest_out);
         if (stores > 0)

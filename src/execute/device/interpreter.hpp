@@ -47,7 +47,6 @@ class DeviceInterpreter {
         std::array<std::unique_ptr<StreamQueue>, kLaneCount> streams;
         std::array<std::vector<std::int64_t>, kLaneCount> waited;  // by stream: the latest ticket waited for
         Staging in, out, images;  // images lie at the same offsets in the device's reserve
-        std::mutex images_mutex;
         std::mutex packed_mutex;
         std::condition_variable packed;
         DeviceRun run;
@@ -71,10 +70,19 @@ class DeviceInterpreter {
         bool begins, ends;
         std::shared_ptr<Piece> piece;
     };
-    /// A store on its way: moves whose sums lie one after another on the device.
+    /// A result tile that arrives in parts: those to come, and the sum of squares of each.
+    struct Parts {
+        std::atomic<std::int64_t> left{0};
+        std::vector<double> squares = {};
+    };
+    /// A store on its way: moves whose sums lie one after another on the device, or rows of one of them.
     struct Delivery {
         std::int64_t begin = 0, end = 0;  // moves
-        std::int64_t staged = 0, bytes = 0;
+        std::int64_t from = 0, bytes = 0;
+        std::int64_t row_begin = 0, row_end = -1;  // of a move that is cut
+        std::int64_t part = 0;
+        std::shared_ptr<Parts> parts = {};
+        std::int64_t staged = 0;
     };
 
     // Setting up and ending (interpreter.cpp).
@@ -98,7 +106,11 @@ class DeviceInterpreter {
     std::vector<std::shared_ptr<Piece>> cut_load(const PlanStep& s) const;
     bool issue_front(int d, std::deque<LoadItem>& items, bool block);
     void pack(const Piece& piece, std::byte* to) const;
+    std::vector<Delivery> cut_store(const PlanStep& s) const;
+    bool cut_at_rows(const PlanMove& move) const;
+    void deliver(const Delivery& piece, std::byte* at, Scratch& scratch);
     void deliver(const PlanMove& move, std::byte* from, Scratch& scratch);
+    void finish_parts(const PlanMove& move, const Parts& parts);
     T* result_tile(std::int32_t slot);
     void finish(std::int32_t slot, T* tile);
 

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <numeric>
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
 #include "execute/device/interpreter.hpp"
 #include "execute/device/pieces.hpp"
 #include "execute/finish_tile.hpp"
+#include "kernels/tile_math.hpp"
 
 namespace tessera {
 
@@ -142,47 +145,68 @@ void DeviceInterpreter<T>::load_lane(int d) {
 // Stores
 // ---------------------------------------------------------------------------------------------------------------
 
+/// A tile that a worker can put where it belongs part by part. Tiles that are handed over must be whole.
+template <Scalar T>
+bool DeviceInterpreter<T>::cut_at_rows(const PlanMove& move) const {
+    const auto& l = tiles_c_[plan_.sums[static_cast<std::size_t>(move.from)].c];
+    const bool handed_over = c_.consume && plan_.sums[static_cast<std::size_t>(move.to)].offset < 0;
+    return l.plain && l.bytes > kPieceBytes && !handed_over && l.all_rows() > 1;
+}
+
+template <Scalar T>
+std::vector<typename DeviceInterpreter<T>::Delivery> DeviceInterpreter<T>::cut_store(const PlanStep& s) const {
+    std::vector<Delivery> pieces;
+    for (auto m = s.begin; m < s.end; ++m) {
+        const auto& move = plan_.moves[static_cast<std::size_t>(m)];
+        const auto& sum = plan_.sums[static_cast<std::size_t>(move.from)];
+        const auto& l = tiles_c_[sum.c];
+        if (!cut_at_rows(move)) {
+            Delivery* last = pieces.empty() || pieces.back().parts ? nullptr : &pieces.back();
+            if (!last || sum.offset != last->from + last->bytes || last->bytes + l.bytes > kPieceBytes) {
+                pieces.push_back({m, m, sum.offset, 0});
+                last = &pieces.back();
+            }
+            last->end = m + 1;
+            last->bytes += l.bytes;
+            continue;
+        }
+        const auto rows = rows_per_piece(l, sizeof(T)), row_bytes = l.ld * static_cast<std::int64_t>(sizeof(T));
+        const auto parts = std::make_shared<Parts>();
+        parts->squares.resize(static_cast<std::size_t>((l.all_rows() + rows - 1) / rows));
+        parts->left = static_cast<std::int64_t>(parts->squares.size());
+        for (std::int64_t begin = 0; begin < l.all_rows(); begin += rows) {
+            const auto end = std::min(begin + rows, l.all_rows());
+            const auto bytes = end == l.all_rows() ? l.bytes - begin * row_bytes : (end - begin) * row_bytes;
+            pieces.push_back({m, m + 1, sum.offset + begin * row_bytes, bytes, begin, end, begin / rows, parts});
+        }
+    }
+    return pieces;
+}
+
 template <Scalar T>
 void DeviceInterpreter<T>::store_lane(int d) {
     auto& e = *entries_[static_cast<std::size_t>(d)];
     for (;;) {
         const auto step = scheduler_.next(stream_of(d, Lane::store));
         if (step < 0) return;
-        const auto& s = plan_.steps[static_cast<std::size_t>(step)];
         begin_step(d, Lane::store, step);
         const auto open = std::make_shared<std::atomic<std::int64_t>>(1);
         const auto close = [this, step, open] {
             if (open->fetch_sub(1) == 1) scheduler_.done(step);
         };
         std::int64_t total = 0;
-        for (auto m = s.begin; m < s.end;) {
-            Delivery piece{m, m, 0, 0};
-            const auto from =
-                plan_.sums[static_cast<std::size_t>(plan_.moves[static_cast<std::size_t>(m)].from)].offset;
-            for (; m < s.end; ++m) {
-                const auto& sum = plan_.sums[static_cast<std::size_t>(plan_.moves[static_cast<std::size_t>(m)].from)];
-                const auto bytes = tiles_c_[sum.c].bytes;
-                if (m > piece.begin && (sum.offset != from + piece.bytes || piece.bytes + bytes > kPieceBytes)) break;
-                piece.bytes += bytes;
-            }
-            piece.end = m;
+        for (auto& piece : cut_store(plan_.steps[static_cast<std::size_t>(step)])) {
             const auto at = e.out.ring->take(piece.bytes, stopped());
             if (!at) return;
             piece.staged = *at;
-            e.device->copy_out(Lane::store, e.out.at(piece.staged), e.device->arena() + from, piece.bytes);
+            e.device->copy_out(Lane::store, e.out.at(piece.staged), e.device->arena() + piece.from, piece.bytes);
             e.run.stored_bytes += piece.bytes;
             total += piece.bytes;
             ++*open;
             e.streams[static_cast<int>(Lane::store)]->mark([this, &e, piece, close, step](double) {
                 pool_->submit([this, &e, piece, close, step](Scratch& scratch) {
                     const double begin = device_options_.trace ? now_seconds() : 0;
-                    auto* sum = e.out.at(piece.staged);
-                    for (auto i = piece.begin; i < piece.end; ++i) {
-                        const auto& move = plan_.moves[static_cast<std::size_t>(i)];
-                        deliver(move, sum, scratch);
-                        sum += tiles_c_[plan_.sums[static_cast<std::size_t>(move.from)].c].bytes;
-                    }
-                    e.out.ring->give(piece.staged);
+                    deliver(piece, e.out.at(piece.staged), scratch);
                     if (device_options_.trace)
                         note_host(step, StepKind::finish, scratch.thread, begin, static_cast<double>(piece.bytes));
                     close();
@@ -192,6 +216,41 @@ void DeviceInterpreter<T>::store_lane(int d) {
         end_step(d, Lane::store, step, total);
         close();
     }
+}
+
+/// A piece has come to the host; its place in the ring is given back as soon as it is empty.
+template <Scalar T>
+void DeviceInterpreter<T>::deliver(const Delivery& piece, std::byte* at, Scratch& scratch) {
+    const auto& first = plan_.moves[static_cast<std::size_t>(piece.begin)];
+    auto& ring = *entries_[static_cast<std::size_t>(plan_.sums[static_cast<std::size_t>(first.from)].device)]->out.ring;
+    if (piece.parts) {
+        const auto& to = plan_.sums[static_cast<std::size_t>(first.to)];
+        T* tile = to.offset >= 0 ? in_host_arena(to.offset) : c_.tile(to.c);
+        piece.parts->squares[static_cast<std::size_t>(piece.part)] =
+            unpack_rows<T>(tiles_c_[to.c], at, piece.row_begin, piece.row_end, tile);
+        ring.give(piece.staged);
+        // Everyone's rows are there before the last one goes on.
+        if (piece.parts->left.fetch_sub(1) == 1) finish_parts(first, *piece.parts);
+        return;
+    }
+    for (auto i = piece.begin; i < piece.end; ++i) {
+        const auto& move = plan_.moves[static_cast<std::size_t>(i)];
+        deliver(move, at, scratch);
+        at += tiles_c_[plan_.sums[static_cast<std::size_t>(move.from)].c].bytes;
+    }
+    ring.give(piece.staged);
+}
+
+/// All rows of a tile are there. Where nothing is left to be done to them their squares are its norm.
+template <Scalar T>
+void DeviceInterpreter<T>::finish_parts(const PlanMove& move, const Parts& parts) {
+    const auto& to = plan_.sums[static_cast<std::size_t>(move.to)];
+    if (to.offset >= 0 || !fused_[static_cast<std::size_t>(move.to)]) return;
+    const double sum = std::accumulate(parts.squares.begin(), parts.squares.end(), 0.0);
+    if (options_.alpha == T(1) && options_.beta == T(0) && is_safe_sum(sum))
+        c_.finished(to.c, std::sqrt(sum));
+    else
+        c_.finished(to.c, finish_tile(plan_, to.c, c_.tile(to.c), c_, options_));
 }
 
 /// A sum has come to the host: into the arena, or into its result tile, which is finished if nothing else is to come.

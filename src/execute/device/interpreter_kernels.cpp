@@ -51,14 +51,7 @@ void DeviceInterpreter<T>::launch_list(int d, Lane lane, const List& list, std::
     const auto launch = e.device->prepare(list, e.images.at(*at));
     ensure(launch->bytes <= bound, "descriptors of {} bytes in room for {}", launch->bytes, bound);
     auto* image = e.device->reserve() + *at;
-    {
-        // Two lanes send descriptors; the point must be behind its own.
-        const std::lock_guard lock(e.images_mutex);
-        e.device->copy_in(Lane::descriptors, image, e.images.at(*at), launch->bytes);
-        auto& stream = *e.streams[static_cast<int>(Lane::descriptors)];
-        stream.hold(*e.device, lane, stream.mark());
-    }
-    e.device->launch(lane, *launch, image);
+    e.device->launch(lane, *launch, e.images.at(*at), image);
     e.streams[static_cast<int>(lane)]->mark([&e, offset = *at](double) { e.images.ring->give(offset); });
     e.descriptor_bytes += launch->bytes;
     ++e.launches;

@@ -8,7 +8,7 @@
 namespace tessera {
 
 /// What one worker packs, and one copy carries: enough for the link's full rate, little enough to spread over workers.
-inline constexpr std::int64_t kPieceBytes = std::int64_t{4} << 20;
+inline constexpr std::int64_t kPieceBytes = std::int64_t{2} << 20;
 
 /// Plain tiles are cut at rows, others travel whole.
 inline std::int64_t rows_per_piece(const DeviceTiles::Layout& l, std::int64_t element_bytes) {

@@ -1,8 +1,10 @@
 #include "kernels/cuda/device.hpp"
 
+#include <cstring>
 #include <fstream>
 #include <sstream>
 
+#include "base/hash.hpp"
 #include "kernels/cuda/check.hpp"
 
 namespace tessera::kernels::cuda {
@@ -50,6 +52,11 @@ DeviceInfo device_info(int device) {
     info.compute_capability = 10 * p.major + p.minor;
     info.memory_bytes = static_cast<std::int64_t>(p.totalGlobalMem);
     info.l2_bytes = p.l2CacheSize;
+    static_assert(sizeof p.uuid == 16);
+    std::memcpy(&info.identity, &p.uuid, sizeof info.identity);
+    std::uint64_t rest = 0;
+    std::memcpy(&rest, reinterpret_cast<const char*>(&p.uuid) + 8, sizeof rest);
+    info.identity = mix64(info.identity) ^ rest;
     return info;
 }
 
@@ -82,6 +89,12 @@ DeviceBuffer::DeviceBuffer(std::size_t bytes) : bytes_(bytes) {
 DeviceBuffer::~DeviceBuffer() {
     if (data_ != nullptr) cudaFree(data_);
 }
+
+PinnedRange::PinnedRange(void* data, std::int64_t bytes) : data_(data) {
+    check(cudaHostRegister(data, static_cast<std::size_t>(bytes), cudaHostRegisterPortable | cudaHostRegisterMapped),
+          "pinned memory");
+}
+PinnedRange::~PinnedRange() { cudaHostUnregister(data_); }
 
 void copy_to_device(void* to, const void* from, std::size_t bytes, StreamHandle stream) {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, static_cast<cudaStream_t>(stream)),

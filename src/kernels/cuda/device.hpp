@@ -23,6 +23,7 @@ struct DeviceInfo {
     int compute_capability = 0;  // 90 for 9.0
     std::int64_t memory_bytes = 0;
     std::int64_t l2_bytes = 0;
+    std::uint64_t identity = 0;  // the same for all processes, of all nodes: who shares a device
 };
 /// Throws BackendUnavailable when there is no such device.
 DeviceInfo device_info(int device);
@@ -50,6 +51,18 @@ class DeviceBuffer {
   private:
     void* data_ = nullptr;
     std::size_t bytes_ = 0;
+};
+
+/// Host memory of the caller, pinned while this lives: copies from and to it need no staging.
+class PinnedRange {
+  public:
+    PinnedRange(void* data, std::int64_t bytes);
+    ~PinnedRange();
+    PinnedRange(const PinnedRange&) = delete;
+    PinnedRange& operator=(const PinnedRange&) = delete;
+
+  private:
+    void* data_;
 };
 
 /// Host copies return when the host side may be reused; the device copy and the fill are asynchronous on the stream.

@@ -2,11 +2,15 @@
 #include "kernels/cuda/grouped_gemm.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <string>
 
 #include "kernels/cuda/check.hpp"
 #include "kernels/cuda/grouped_kernel.cuh"
+#include "kernels/cuda/grouped_large.cuh"
 #include "kernels/cuda/grouped_shapes.hpp"
 #include "kernels/cuda/grouped_simt.cuh"
+#include "tessera/base/error.hpp"
 
 namespace tessera::kernels::cuda {
 
@@ -22,18 +26,43 @@ struct Instance {
 
 template <class S>
 constexpr Instance instance() {
-    return {device::grouped_kernel<S>, S::threads, S::shared_bytes, S::side};
+    if constexpr (S::large)
+        return {device::grouped_large_kernel<S>, S::threads, S::shared_bytes, S::side};
+    else
+        return {device::grouped_kernel<S>, S::threads, S::shared_bytes, S::side};
 }
 
-// In the order of kGroupedShapes.
+template <int Variant>
+using LargeShape = GroupedShape<2, 4, 4, 4, kLargeVariants[Variant].depth, kLargeVariants[Variant].stages, 1>;
+const Instance kLargeInstances[] = {
+    instance<LargeShape<0>>(),
+    instance<LargeShape<1>>(),
+    instance<LargeShape<2>>(),
+};
+static_assert(std::size(kLargeInstances) == std::size(kLargeVariants));
+// What a thread block gets on H100, A100, and on the smaller chips of their time.
+static_assert(LargeShape<0>::shared_bytes <= 227 << 10 && LargeShape<1>::shared_bytes <= 163 << 10 &&
+              LargeShape<2>::shared_bytes <= 99 << 10);
+
+// In the order of kGroupedShapes, from the second on.
 const Instance kInstances[] = {
-    instance<GroupedShape<2, 4, 4, 4, 32, 3, 1>>(),
     instance<GroupedShape<2, 2, 2, 4, 32, 2, 3>>(),
     instance<GroupedShape<1, 1, 2, 4, 16, 2, 11>>(),
     instance<GroupedShape<1, 1, 1, 2, 16, 2, 16>>(),
 };
 
-Instance instance_of(const GroupedLaunch& launch, int shape) {
+Instance large_instance(int limit) {
+    int shared_bytes[std::size(kLargeInstances)];
+    std::ranges::transform(kLargeInstances, shared_bytes, &Instance::shared_bytes);
+    const int variant = fitting_variant(shared_bytes, static_cast<int>(std::size(shared_bytes)), limit);
+    if (variant < 0)
+        throw BackendUnavailable("CUDA: thread blocks of this device have " + std::to_string(limit) +
+                                 " bytes of shared memory, the tile products need " +
+                                 std::to_string(shared_bytes[std::size(shared_bytes) - 1]));
+    return kLargeInstances[variant];
+}
+
+Instance instance_of(const GroupedLaunch& launch, int shape, int shared_limit) {
     switch (launch.kind) {
         case ScalarKind::f32:
             return {device::plain_grouped_kernel<float>, device::kPlainThreads2, 0, device::kPlainSide};
@@ -44,7 +73,7 @@ Instance instance_of(const GroupedLaunch& launch, int shape) {
         case ScalarKind::f64:
             break;
     }
-    return kInstances[shape];
+    return shape == 0 ? large_instance(shared_limit) : kInstances[shape - 1];
 }
 
 }  // namespace
@@ -56,9 +85,12 @@ void run_grouped(const GroupedLaunch& launch, void* image, StreamHandle stream, 
     int device = 0, multiprocessors = 0;
     check(cudaGetDevice(&device), "current device");
     check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), "multiprocessors");
+    int shared_limit = tuning.shared_bytes;
+    if (shared_limit == 0)
+        check(cudaDeviceGetAttribute(&shared_limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "shared memory");
     for (int shape = 0; shape < GroupedLaunch::kShapes; ++shape) {
         if (launch.item_count[shape] == 0) continue;
-        const Instance x = instance_of(launch, shape);
+        const Instance x = instance_of(launch, shape, shared_limit);
         check(cudaFuncSetAttribute(x.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, x.shared_bytes),
               "shared memory");
         int resident = 0;

@@ -99,8 +99,9 @@ struct GroupedLaunch {
 
 /// For benchmarks and tests.
 struct GroupedTuning {
-    int shape = -1;  // 0 .. GroupedLaunch::kShapes - 1: this block shape for every tile; -1: chosen by size
-    int blocks = 0;  // thread blocks; 0: as many as fit
+    int shape = -1;        // 0 .. GroupedLaunch::kShapes - 1: this block shape for every tile; -1: chosen by size
+    int blocks = 0;        // thread blocks; 0: as many as fit
+    int shared_bytes = 0;  // as on a chip that gives a thread block no more; 0: what this one gives
 };
 
 class GroupedList {

@@ -4,7 +4,8 @@
 // A thread block (one warp for small tiles) owns part of a C tile in registers and walks its chain in steps of at most
 // Depth summed elements. Steps are numbered through products and work items alike: copies run Stages - 1 steps ahead
 // of the matrix instructions, across the ends of products and of items, so the pipeline never drains until the queue is
-// empty. Warps take fragments of 16 rows by 8 columns in turn, so what an edge leaves out is left out of all of them.
+// empty. Large blocks have a kernel of their own (grouped_large.cuh). Warps take fragments of 16 rows by 8 columns in
+// turn, so what an edge leaves out is left out of all of them.
 
 #include "kernels/cuda/grouped_gemm.hpp"
 
@@ -15,16 +16,19 @@ template <int WarpsM, int WarpsN, int FragmentsM, int FragmentsN, int Depth, int
 struct GroupedShape {
     static constexpr int warps_m = WarpsM, warps_n = WarpsN, fragments_m = FragmentsM, fragments_n = FragmentsN;
     static constexpr int depth = Depth, stages = Stages, blocks_per_sm = BlocksPerSm;
-    static constexpr int threads = 32 * WarpsM * WarpsN;
-    static constexpr bool large = threads > 128;  // two warps and more per matrix unit, one block per multiprocessor
-    static constexpr bool fetch_ahead = !large;   // of products; long ones do without
+    static constexpr int multipliers = 32 * WarpsM * WarpsN;
+    static constexpr bool large = multipliers > 128;  // one block per multiprocessor, with threads that only copy
+    static constexpr int copiers = large ? 128 : multipliers;  // a warp group: registers are shared out by those
+    static constexpr int first_multiplier = large ? copiers : 0, threads = first_multiplier + multipliers;
+    static constexpr bool fetch_ahead = !large;  // of products; long ones do without
     static constexpr int side = 16 * WarpsM * FragmentsM;
     static_assert(side == 8 * WarpsN * FragmentsN, "square blocks: both panels are copied alike");
     // Rows of a panel run along the tile or along the sum; either way they fall into different banks.
     static constexpr int wide_pitch = side + 4, deep_pitch = Depth + 4;
     static_assert(wide_pitch % 8 == 4 && deep_pitch % 8 == 4);
     static constexpr int panel = side * deep_pitch > Depth* wide_pitch ? side* deep_pitch : Depth* wide_pitch;
-    static constexpr int shared_bytes = 8 * 2 * panel * Stages + 32 * Stages + 16;
+    static constexpr int barrier_bytes = large ? 16 : 0;  // per stage
+    static constexpr int shared_bytes = 8 * 2 * panel * Stages + (32 + barrier_bytes) * Stages + 16;
 };
 
 /// threadIdx.x, read anew: what hangs on it is cheaper to compute again than to hold in registers.
@@ -128,9 +132,10 @@ struct Loader {
     unsigned flags, step_flags;
     bool wide_a, wide_b;
 
-    static constexpr int kDeepChunks = S::depth / 2, kDeepRows = S::threads / kDeepChunks;
-    static constexpr int kWideChunks = S::side / 2, kWideRows = S::threads / kWideChunks;
-    static_assert(S::threads % kDeepChunks == 0 && S::threads % kWideChunks == 0);
+    static constexpr int kDeepChunks = S::depth / 2, kDeepRows = S::copiers / kDeepChunks;
+    static constexpr int kWideChunks = S::side / 2, kWideRows = S::copiers / kWideChunks;
+    static_assert(S::copiers % kDeepChunks == 0 && S::copiers % kWideChunks == 0);
+    static constexpr int kUnroll = S::large ? 8 : 16;     // few registers for copying warps; else all passes
     static constexpr int kSlowUnroll = S::large ? 1 : 8;  // ends of sums and odd leading dimensions: keep code short
 
     __device__ __forceinline__ void begin_item() {
@@ -187,7 +192,7 @@ struct Loader {
         to += row * S::deep_pitch + at;
         const long long next = static_cast<long long>(kDeepRows) * ld;
         if (Wide && k == S::depth) {  // rows past the tile may hold anything: they end in no element of C
-#pragma unroll
+#pragma unroll kUnroll
             for (int pass = 0; pass < S::side / kDeepRows; ++pass) {
                 copy_async_if(to + pass * kDeepRows * S::deep_pitch, from, row + pass * kDeepRows < left);
                 from += next;
@@ -210,7 +215,7 @@ struct Loader {
         to += row * S::wide_pitch + at;
         const long long next = static_cast<long long>(kWideRows) * ld;
         if (Wide && k == S::depth) {
-#pragma unroll
+#pragma unroll kUnroll
             for (int pass = 0; pass < S::depth / kWideRows; ++pass) {
                 copy_async_if(to + pass * kWideRows * S::wide_pitch, from, at < left);
                 from += next;
@@ -310,7 +315,7 @@ struct Accumulator {
         bool pairs;  // two neighbours at once
     };
     static __device__ __forceinline__ Place place(const Step& step) {
-        const int thread = thread_index(), warp = thread / 32, lane = thread % 32;
+        const int thread = thread_index() - S::first_multiplier, warp = thread / 32, lane = thread % 32;
         const int row = 16 * (warp / S::warps_n) + lane / 4, column = 8 * (warp % S::warps_n) + 2 * (lane % 4);
         return {step.c + static_cast<long long>(row) * step.ldc + column, step.ldc, step.rows - row,
                 step.columns - column, reinterpret_cast<unsigned long long>(step.c) % 16 == 0 && step.ldc % 2 == 0};
@@ -365,7 +370,7 @@ struct Accumulator {
     /// a matrix instruction under a predicate costs more than the copies of the code.
     template <bool TransposeA, bool TransposeB>
     __device__ __forceinline__ void add(const double* panel_a, const double* panel_b, int depth, int m, int n) {
-        const int thread = thread_index(), warp = thread / 32, lane = thread % 32;
+        const int thread = thread_index() - S::first_multiplier, warp = thread / 32, lane = thread % 32;
         using P = Panels<TransposeA, TransposeB>;
         panel_a += (16 * (warp / S::warps_n) + lane / 4) * P::row_a + lane % 4 * P::k_a;
         panel_b += (8 * (warp % S::warps_n) + lane / 4) * P::column_b + lane % 4 * P::k_b;
@@ -374,6 +379,34 @@ struct Accumulator {
 #pragma unroll 1
             for (int k = depth / 4 * 4; k < depth; ++k)
                 four<P, S::fragments_m, S::fragments_n>(panel_a + 4 * k * P::k_a, panel_b + 4 * k * P::k_b);
+        }
+    }
+
+    /// A large block's step whose panels are there; the caller stores. (The small blocks' kernel has this in line: as a
+    /// call it compiles to other code.)
+    __device__ __forceinline__ void take(const Step& step, const double* a, int warp, int& m, int& n) {
+        const double* b = a + S::panel;
+        if (step.flags & kStepFirst) {
+            m = ((step.rows + 15) / 16 - warp / S::warps_n + S::warps_m - 1) / S::warps_m;
+            n = ((step.columns + 7) / 8 - warp % S::warps_n + S::warps_n - 1) / S::warps_n;
+            if (step.flags & kStepResume)
+                load(place(step));
+            else
+                clear();
+        }
+        switch (step.flags & 3) {
+            case 0:
+                add<false, false>(a, b, step.depth, m, n);
+                break;
+            case 1:
+                add<true, false>(a, b, step.depth, m, n);
+                break;
+            case 2:
+                add<false, true>(a, b, step.depth, m, n);
+                break;
+            default:
+                add<true, true>(a, b, step.depth, m, n);
+                break;
         }
     }
 
@@ -392,6 +425,7 @@ struct Accumulator {
     __device__ __forceinline__ void by_columns(const double* a, const double* b, int depth, int n) {
         if (n == N) {
             if constexpr (S::large) {
+                if (depth == S::depth / 4) return full<P, M, N>(a, b);
 #pragma unroll 1
                 for (int k = 0; k + 4 <= depth; k += 4) sixteen<P, M, N>(a + 4 * k * P::k_a, b + 4 * k * P::k_b);
             } else if (depth == S::depth / 4) {
@@ -404,6 +438,42 @@ struct Accumulator {
             return;
         }
         if constexpr (N > 1) by_columns<P, M, N - 1>(a, b, depth, n);
+    }
+    /// A whole step. Fragments are read from shared memory one group of matrix instructions before they are needed.
+    template <class P, int M, int N>
+    __device__ __forceinline__ void full(const double* panel_a, const double* panel_b) {
+        constexpr int kSixteens = S::depth / 16;
+        double b[N][4], a[2][8];
+        const auto read_a = [&](double(&to)[8], int k, int i) {
+            const double* p = panel_a + 16 * k * P::k_a + 16 * S::warps_m * i * P::row_a;
+#pragma unroll
+            for (int q = 0; q < 4; ++q) {
+                to[2 * q] = p[4 * q * P::k_a];
+                to[2 * q + 1] = p[4 * q * P::k_a + 8 * P::row_a];
+            }
+        };
+        const auto read_b = [&](int k, int j) {
+            const double* p = panel_b + 16 * k * P::k_b + 8 * S::warps_n * j * P::column_b;
+#pragma unroll
+            for (int q = 0; q < 4; ++q) b[j][q] = p[4 * q * P::k_b];
+        };
+        read_a(a[0], 0, 0);
+#pragma unroll
+        for (int j = 0; j < N; ++j) read_b(0, j);
+#pragma unroll
+        for (int k = 0; k < kSixteens; ++k)
+#pragma unroll
+            for (int i = 0; i < M; ++i) {
+                const int next = k * M + i + 1;
+                const bool last_use = i == M - 1 && k + 1 < kSixteens;  // of this sixteen's b
+#pragma unroll
+                for (int j = 0; j < N; ++j) {
+                    multiply(c[i][j], a[(next - 1) & 1], b[j]);
+                    if (j == 0 && next < kSixteens * M) read_a(a[next & 1], next / M, next % M);
+                    if (last_use && j > 0) read_b(k + 1, j - 1);
+                }
+                if (last_use) read_b(k + 1, N - 1);
+            }
     }
     template <class P, int M, int N>
     __device__ __forceinline__ void sixteen(const double* panel_a, const double* panel_b) {
@@ -475,49 +545,39 @@ __global__ void __launch_bounds__(S::threads, S::blocks_per_sm)
     const int warp = threadIdx.x / 32;
     Accumulator<S> sum;
     int m = 0, n = 0;
-    // Half of a large block's warps start copies before they multiply, the others after: two warps share a matrix unit,
-    // and one of them keeps it busy while the other is at its addresses.
-    constexpr int phases = S::large ? 2 : 1;
-    const bool copies_first = !S::large || warp < S::warps_m * S::warps_n / 2;
 #pragma unroll 1
     for (int stage = 0;;) {
         copy_wait<S::stages - 2>();
         team_sync<S>();
         const Step step = steps[stage];
         if (step.flags & kStepStop) break;
-#pragma unroll 1
-        for (int phase = 0; phase < phases; ++phase) {
-            if ((phase == 0) == copies_first) {
-                loader.settle();
-                start(stage == 0 ? S::stages - 1 : stage - 1);
-                if (S::large) continue;
-            }
-            if (step.flags & kStepFirst) {
-                m = ((step.rows + 15) / 16 - warp / S::warps_n + S::warps_m - 1) / S::warps_m;
-                n = ((step.columns + 7) / 8 - warp % S::warps_n + S::warps_n - 1) / S::warps_n;
-                if (step.flags & kStepResume)
-                    sum.load(Accumulator<S>::place(step));
-                else
-                    sum.clear();
-            }
-            const double* a = shared + 2 * S::panel * stage;
-            const double* b = a + S::panel;
-            switch (step.flags & 3) {
-                case 0:
-                    sum.template add<false, false>(a, b, step.depth, m, n);
-                    break;
-                case 1:
-                    sum.template add<true, false>(a, b, step.depth, m, n);
-                    break;
-                case 2:
-                    sum.template add<false, true>(a, b, step.depth, m, n);
-                    break;
-                default:
-                    sum.template add<true, true>(a, b, step.depth, m, n);
-                    break;
-            }
-            if (step.flags & kStepLast) sum.store(Accumulator<S>::place(step));
+        loader.settle();
+        start(stage == 0 ? S::stages - 1 : stage - 1);
+        if (step.flags & kStepFirst) {
+            m = ((step.rows + 15) / 16 - warp / S::warps_n + S::warps_m - 1) / S::warps_m;
+            n = ((step.columns + 7) / 8 - warp % S::warps_n + S::warps_n - 1) / S::warps_n;
+            if (step.flags & kStepResume)
+                sum.load(Accumulator<S>::place(step));
+            else
+                sum.clear();
         }
+        const double* a = shared + 2 * S::panel * stage;
+        const double* b = a + S::panel;
+        switch (step.flags & 3) {
+            case 0:
+                sum.template add<false, false>(a, b, step.depth, m, n);
+                break;
+            case 1:
+                sum.template add<true, false>(a, b, step.depth, m, n);
+                break;
+            case 2:
+                sum.template add<false, true>(a, b, step.depth, m, n);
+                break;
+            default:
+                sum.template add<true, true>(a, b, step.depth, m, n);
+                break;
+        }
+        if (step.flags & kStepLast) sum.store(Accumulator<S>::place(step));
         stage = stage + 1 == S::stages ? 0 : stage + 1;
     }
     copy_wait<0>();

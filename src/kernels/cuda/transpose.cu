@@ -188,8 +188,8 @@ __global__ void __launch_bounds__(Threads)
 
     unsigned tile = blockIdx.x;
     if (tile >= t.tiles) return;
-    Place here = locate(tile);
     if constexpr (Stages == 1) {
+        Place here = locate(tile);
         for (;;) {
             fetch(here, shared);
             __pipeline_wait_prior(0);
@@ -201,22 +201,29 @@ __global__ void __launch_bounds__(Threads)
             __syncthreads();
         }
     } else {
-        fetch(here, shared);
-        for (unsigned stage = 0;; stage ^= 1) {
-            tile += gridDim.x;
-            const bool more = tile < t.tiles;
-            Place next{};
-            if (more) {
-                next = locate(tile);
-                fetch(next, shared + (stage ^ 1) * t.slots);
+        // The next Stages - 1 tiles are on their way.
+        Place places[Stages];
+        const auto prefetch = [&](Place& place, unsigned at, unsigned stage) {
+            if (at < t.tiles) {
+                place = locate(at);
+                fetch(place, shared + stage * t.slots);
             } else {
                 __pipeline_commit();
             }
-            __pipeline_wait_prior(1);
+        };
+#pragma unroll
+        for (int n = 0; n < Stages - 1; ++n) prefetch(places[n], tile + n * gridDim.x, n);
+        for (unsigned stage = 0, last = Stages - 1;;) {
+            prefetch(places[Stages - 1], tile + (Stages - 1) * gridDim.x, last);
+            __pipeline_wait_prior(Stages - 1);
             __syncthreads();
-            drain(here, shared + stage * t.slots);
-            if (!more) return;
-            here = next;
+            drain(places[0], shared + stage * t.slots);
+            tile += gridDim.x;
+            if (tile >= t.tiles) return;
+#pragma unroll
+            for (int n = 0; n + 1 < Stages; ++n) places[n] = places[n + 1];
+            last = stage;
+            stage = stage + 1 == Stages ? 0 : stage + 1;
             __syncthreads();
         }
     }
@@ -357,6 +364,8 @@ void launch(const DeviceTiles& tiles, const Word* in, Word* out, const Out& emit
         TESSERA_TILE(512, 8, 2)
         TESSERA_TILE(384, 8, 1)
         TESSERA_TILE(1024, 8, 1)
+        TESSERA_TILE(768, 8, 2)
+        TESSERA_TILE(512, 16, 2)
     }
 #undef TESSERA_TILE
     throw InternalError("internal: transpose: no tile kernel of that shape");
@@ -390,13 +399,20 @@ struct DeviceTranspose::Impl {
         const auto or_else = [](auto value, decltype(value) fallback) { return value != 0 ? value : fallback; };
         int threads = 256, elements = 8, stages = 1;
         if (tuned) {
-            threads = or_else(tuning.threads, 512);
+            threads = or_else(tuning.threads, 768);
             elements = or_else(tuning.elements, 8);
-            stages = or_else(tuning.stages, 1);
+            stages = or_else(tuning.stages, 2);
         }
         const std::int64_t run = or_else(tuning.run_bytes, std::int64_t{256});
-        const std::int64_t row = or_else(tuning.row_bytes, std::int64_t{512});
-        auto tables = make_tiles(plan, std::int64_t{threads} * elements, run, row);
+        const std::int64_t row = or_else(tuning.row_bytes, std::int64_t{1} << 20);
+        int device = 0, shared = 0;
+        check(cudaGetDevice(&device), "device");
+        check(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "shared memory");
+        auto volume = std::int64_t{threads} * elements;
+        auto tables = make_tiles(plan, volume, run, row);
+        // Wide words may need smaller tiles than the threads could move.
+        while (std::int64_t{tables.slots} * tables.plan.element_bytes * stages > shared)
+            tables = make_tiles(plan, volume = volume * 3 / 4, run, row);
         if ((tables.direct || tables.largest_offset > 0xffffffffll) && threads * elements != 256 * 8)
             tables = make_tiles(plan, 256 * 8, run, row);  // those kernels come in one shape
         DeviceTiles made(std::move(tables), threads, elements, stages);

@@ -80,11 +80,13 @@ struct DeviceFused::Impl {
     double scale = 1;
     int grid = 0, products = 0;
     std::vector<PackItem> items;
-    // For whom each item is: a group, or -1 - (a direct term); its second operand (s, b) or its first.
+    // For whom each item is: a group, -1 - (a direct term), or kEnergies + (a role); its second operand (s, b) or its
+    // first.
+    static constexpr int kEnergies = 100;
     std::vector<std::pair<int, bool>> targets;
     std::vector<DirectTerm> direct_terms;
     std::int64_t pack_blocks = 0;
-    DeviceBuffer packed, item_table, direct_table, partial, scratch;
+    DeviceBuffer packed, item_table, direct_table, singles_table, partial, scratch, arrived;
 
     Impl(const BlockExtents& extents, std::span<const FusedTerm> list, std::span<const FusedTerm> singles,
          const FusedOutput* output, const EnergyEpilogue* epilogue) {
@@ -112,7 +114,10 @@ struct DeviceFused::Impl {
         }
         group_terms(list);
         add_directs(list, singles);
+        const bool walks = can_walk(singles);
+        if (walks && epilogue != nullptr) add_energies();
         place_operands();
+        if (walks) walk(singles);
         if (epilogue != nullptr) reserve(epilogue->scale);
     }
 
@@ -189,7 +194,6 @@ struct DeviceFused::Impl {
     }
 
     void add_directs(std::span<const FusedTerm> list, std::span<const FusedTerm> singles) {
-        std::int64_t shared = 0;
         for (bool single : {false, true})
             for (const FusedTerm& t : single ? singles : list) {
                 if (!single && fit_of(t, roles).layout != 0) continue;
@@ -228,21 +232,79 @@ struct DeviceFused::Impl {
                     }
                     item.rows = (elements + 1) / 2 * 2 * place.lanes;
                     set_steps(place.step, carried, t.sum_extent, item.rows);
-                    const std::int64_t size = t.sum_extent * item.rows;
-                    place.shared_at = -1;
-                    if (single && shared + size <= kSinglesDoubles) {
-                        place.shared_at = static_cast<int>(shared);
-                        place.size = static_cast<int>(size);
-                        shared += size;
-                    }
                     items.push_back(item);
                     targets.push_back({-1 - static_cast<int>(direct_terms.size()), !a});
                 }
                 direct_terms.push_back(d);
                 ++(single ? params.direct_singles : params.direct_terms);
             }
-        params.singles_early = finish == FusedFinish::energy && params.direct_terms == 0 && params.direct_singles > 0 &&
-                               params.direct_singles <= kDirectBatch;
+    }
+
+    /// Which of the disconnected terms of the triples this is (triples_device.hpp), and whether its small operand is
+    /// a; -1: none of them.
+    static std::pair<int, bool> single_number(const FusedTerm& t, const Roles& roles, int layout) {
+        for (bool a : {true, false}) {
+            int y = -1, x = -1, count = 0;
+            for (int n = 0; n < 6; ++n) {
+                if (!carries(t, roles[n], a)) continue;
+                ++count;
+                if (n > 2) y = n - 3;
+                if (n < 3) x = n == 0 ? 0 : n == lane_role(layout) ? 1 : 2;
+            }
+            if (count == 2 && x >= 0 && y >= 0 && t.sum_extent == 1) return {3 * y + x, a};
+        }
+        return {-1, false};
+    }
+
+    /// Whether thread blocks can walk over tiles (triples_walk.cuh).
+    bool can_walk(std::span<const FusedTerm> singles) const {
+        if (finish == FusedFinish::orbit || params.direct_terms > 0 || tiles > INT32_MAX || params.groups1 != 6 ||
+            params.groups2 != 3 || params.group[6].mask != 3 || params.group[7].mask != 5 ||
+            params.group[8].mask != 9 || !bulk_copies())
+            return false;
+        unsigned seen = 0;
+        for (const FusedTerm& t : singles) {
+            const int number = single_number(t, roles, params.layout).first;
+            if (number < 0 || (seen >> number & 1U) != 0) return false;
+            seen |= 1U << number;
+        }
+        return true;
+    }
+    /// Orbital energies are packed too: signed, to whole tiles.
+    void add_energies() {
+        for (int n = 0; n < 6; ++n) {
+            PackItem item{};
+            item.kind = PackKind::energies;
+            item.from = params.energies[n];
+            item.factor = params.sign[n];
+            item.extent[0] = params.extent[n];
+            item.rows = params.tiles[n] * role_tile(n);
+            std::fill_n(item.tiles, 6, 1);
+            items.push_back(item);
+            targets.push_back({kEnergies + n, false});
+        }
+    }
+    void walk(std::span<const FusedTerm> singles) {
+        std::vector<DirectTerm> ordered(kSingles);
+        for (std::size_t n = 0; n < singles.size(); ++n) {
+            const auto [number, a] = single_number(singles[n], roles, params.layout);
+            ordered[number] = direct_terms[n];
+            if (!a) std::swap(ordered[number].a, ordered[number].b);
+            params.extra_bytes += 8U * static_cast<unsigned>(single_size(2 * number) + single_size(2 * number + 1));
+        }
+        for (int n = 0; n < 6; ++n) params.extra_bytes += 8U * static_cast<unsigned>(role_tile(n));
+        if (!singles.empty()) {
+            singles_table = DeviceBuffer(ordered.size() * sizeof(DirectTerm));
+            copy_to_device(singles_table.data(), ordered.data(), ordered.size() * sizeof(DirectTerm));
+            params.direct = static_cast<const DirectTerm*>(singles_table.data());
+        }
+        params.tile_count = static_cast<unsigned>(tiles);
+        unsigned period = 1;
+        for (int n = 0; n < 6; ++n) {
+            params.period[n] = period;
+            period *= static_cast<unsigned>(params.tiles[n]);
+        }
+        grid = static_cast<int>(std::min(tiles, static_cast<std::int64_t>(multiprocessors()) * kFusedBlocksPerSm));
     }
 
     /// Gives every packed operand its place, and the device the tables.
@@ -254,16 +316,16 @@ struct DeviceFused::Impl {
             PackItem& item = items[n];
             std::int64_t slices = 1;
             for (int tiles_along : item.tiles) slices *= tiles_along;
-            const bool direct = item.kind == PackKind::direct;
+            const bool direct = item.kind == PackKind::direct, energies = item.kind == PackKind::energies;
             // The terms of a group share a place: the first has it.
-            for (std::size_t m = 0; m < n && !direct && at[n] < 0; ++m)
+            for (std::size_t m = 0; m < n && !direct && !energies && at[n] < 0; ++m)
                 if (targets[m] == targets[n]) at[n] = at[m];
             if (at[n] < 0) {
                 at[n] = doubles;
-                doubles += slices * item.rows * (direct ? item.end : item.chunks * std::int64_t{kChunk});
+                doubles += slices * item.rows * (energies ? 1 : direct ? item.end : item.chunks * std::int64_t{kChunk});
             }
             const int past = item.zeros_behind != 0 ? item.chunks : (item.end + kChunk - 1) / kChunk;
-            item.parts = (past - item.begin / kChunk + kPackChunks - 1) / kPackChunks;
+            item.parts = energies ? 1 : (past - item.begin / kChunk + kPackChunks - 1) / kPackChunks;
             item.first_block = pack_blocks;
             pack_blocks += item.parts * slices;
         }
@@ -272,7 +334,9 @@ struct DeviceFused::Impl {
         for (std::size_t n = 0; n < items.size(); ++n) {
             items[n].to = static_cast<double*>(packed.data()) + at[n];
             const auto [target, second] = targets[n];
-            if (target >= 0)
+            if (target >= kEnergies)
+                params.padded_energies[target - kEnergies] = items[n].to;
+            else if (target >= 0)
                 (second ? params.group[target].s : params.group[target].r) = items[n].to;
             else
                 (second ? direct_terms[-1 - target].b : direct_terms[-1 - target].a).data = items[n].to;
@@ -287,7 +351,7 @@ struct DeviceFused::Impl {
 
     void reserve(double factor) {
         scale = factor;
-        partials = tiles;
+        partials = params.tile_count > 0 ? grid : tiles;
         if (finish == FusedFinish::orbit) {
             const std::int64_t n = params.tiles[3];
             partials = params.orbits = tiles / (n * n * n) * (n * (n + 1) * (n + 2) / 6);
@@ -298,13 +362,17 @@ struct DeviceFused::Impl {
         }
         partial = DeviceBuffer(static_cast<std::size_t>(partials + 1) * sizeof(double));
         params.partial = static_cast<double*>(partial.data());
+        params.scale = scale;
+        arrived = DeviceBuffer(sizeof(unsigned));
+        fill_bytes(arrived.data(), 0, sizeof(unsigned));
+        params.arrived = static_cast<unsigned*>(arrived.data());
     }
 
     void launch(StreamHandle stream) const {
         if (pack_blocks > 0)
             launch_pack(static_cast<const PackItem*>(item_table.data()), static_cast<int>(items.size()), pack_blocks,
                         stream);
-        if (finish == FusedFinish::orbit) {
+        if (grid > 0) {
             launch_fused(params, finish, grid, stream);
         } else {
             // A grid holds 2^31 - 1 thread blocks; longer work goes in several.
@@ -314,7 +382,7 @@ struct DeviceFused::Impl {
                 launch_fused(p, finish, static_cast<int>(std::min<std::int64_t>(tiles - first, INT32_MAX)), stream);
             }
         }
-        if (finish != FusedFinish::store)
+        if (finish != FusedFinish::store && params.tile_count == 0)
             launch_reduce(params.partial, partials, scale, params.partial + partials, stream);
     }
 };

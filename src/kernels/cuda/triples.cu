@@ -1,18 +1,17 @@
 // Launches the kernels of the fused contraction.
 #include "kernels/cuda/check.hpp"
-#include "kernels/cuda/triples_finish.cuh"
+#include "kernels/cuda/triples_walk.cuh"
 
 namespace tessera::kernels::cuda {
 
 void launch_fused(const FusedParams& params, FusedFinish finish, int blocks, StreamHandle stream) {
-    const bool direct = params.direct_terms > 0;
-    const auto kernel = finish == FusedFinish::energy && direct ? device::fused_kernel<true, true>
-                        : finish == FusedFinish::energy         ? device::fused_kernel<true, false>
-                        : finish == FusedFinish::orbit          ? device::orbit_kernel
-                        : direct                                ? device::fused_kernel<false, true>
-                                                                : device::fused_kernel<false, false>;
-    const int bytes =
-        (device::kSharedDoubles + (params.singles_early != 0 ? kSinglesDoubles : 0)) * static_cast<int>(sizeof(double));
+    const bool energy = finish == FusedFinish::energy;
+    const auto kernel = finish == FusedFinish::orbit ? device::orbit_kernel
+                        : params.tile_count > 0      ? (energy ? device::walk_kernel<true> : device::walk_kernel<false>)
+                        : energy                     ? device::fused_kernel<true>
+                                                     : device::fused_kernel<false>;
+    const bool singles = energy && params.tile_count > 0 && params.direct_singles > 0;
+    const int bytes = (device::kSharedDoubles + (singles ? kSinglesDoubles : 0)) * static_cast<int>(sizeof(double));
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), "shared memory");
     kernel<<<static_cast<unsigned>(blocks), kFusedThreads, bytes, static_cast<cudaStream_t>(stream)>>>(params);
     check(cudaGetLastError(), "fused triples");
@@ -21,6 +20,13 @@ void launch_fused(const FusedParams& params, FusedFinish finish, int blocks, Str
 void launch_reduce(const double* partial, long long count, double scale, double* result, StreamHandle stream) {
     device::reduce_kernel<<<1, 1024, 0, static_cast<cudaStream_t>(stream)>>>(partial, count, scale, result);
     check(cudaGetLastError(), "triples energy");
+}
+
+bool bulk_copies() {
+    int id = 0, major = 0;
+    check(cudaGetDevice(&id), "current device");
+    check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, id), "compute capability");
+    return major >= 9;
 }
 
 int multiprocessors() {

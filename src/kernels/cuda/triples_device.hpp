@@ -13,9 +13,11 @@ namespace tessera::kernels::cuda {
 
 inline constexpr int kRoleTile0 = 8, kRoleTileN = 4;  // x0, and the others
 inline constexpr int kTileElements = 8192;
-inline constexpr int kChunk = 8;          // summed elements packed together
-inline constexpr int kRowsR = 128;        // 8 x 4 x 4 rows of operand r in a tile
-inline constexpr int kRowsS = 64;         // 4 x 4 x 4 rows of operand s
+inline constexpr int kChunk = 8;    // summed elements packed together
+inline constexpr int kRowsR = 128;  // 8 x 4 x 4 rows of operand r in a tile
+inline constexpr int kRowsS = 64;   // 4 x 4 x 4 rows of operand s
+inline constexpr int kStages = 3;   // of slices on their way
+inline constexpr int kStageChunks = 2;
 inline constexpr int kMaxGroups = 2 * 6;  // layouts, and splits of four loops into two and two
 
 /// All terms with one layout and mask: their sums lie one behind the other in the packed operands.
@@ -34,10 +36,8 @@ struct DirectOperandPlace {
     long long step[6];  // doubles from one tile to the next, by role
     int lane[5];
     int lanes;
-    int shared_at, size;  // singles: their slices' place in shared memory, in doubles; below 0: none
 };
-inline constexpr int kSinglesDoubles = 4096;  // of shared memory, for the slices of singles
-inline constexpr int kDirectBatch = 16;       // direct terms prepared at a time
+inline constexpr int kDirectBatch = 16;  // direct terms prepared at a time
 struct DirectTerm {
     DirectOperandPlace a, b;
     int sum;
@@ -45,7 +45,7 @@ struct DirectTerm {
 };
 
 /// One operand of one term on its way into its packed place.
-enum class PackKind : int { r, s, direct };
+enum class PackKind : int { r, s, direct, energies };
 struct PackItem {
     const double* from;
     double* to;
@@ -53,7 +53,7 @@ struct PackItem {
     long long stride[6];
     long long sum_stride;
     long long first_block;
-    double factor;
+    double factor;            // energies: the sign
     int extent[6], tiles[6];  // tiles: 1 where not carried
     PackKind kind;
     int layout;        // direct terms: the final one
@@ -85,7 +85,6 @@ struct FusedParams {
     unsigned long zero;    // 0, which the compiler must not know
     const DirectTerm* direct;
     int direct_terms, direct_singles;  // singles lie behind the terms
-    int singles_early;                 // they are fetched before the terms: at most a batch, and no direct terms
     double* out;
     long long out_stride[6];
     int accumulate;
@@ -94,8 +93,32 @@ struct FusedParams {
     double* partial;  // one per tile, or per orbit
     double* scratch;  // orbit: six tiles per thread block
     long long first_tile;
+    // Thread blocks that walk over tiles (triples_walk.cuh).
+    unsigned tile_count, period[6];    // tiles of one launch, and from one tile to the next along a role
+    const double* padded_energies[6];  // signed, to whole tiles
+    unsigned* arrived;                 // thread blocks that are done; the last one sums up
+    double scale;
+    unsigned extra_bytes;  // the epilogue's operands of a tile
     long long orbits;
 };
+
+/// The disconnected terms of the triples, operands in turn: their slices in shared memory, in doubles. Numbered by the
+/// small operand: three virtual indices times x0, S, loop 0.
+inline constexpr int kSingles = 9;
+/// The groups of all nine splits of three and three: masks 3, 5, 6, 9, 10, 12 in layout 1, then 3, 5, 9 in layout 2.
+inline constexpr int kNineGroups = 9;
+TESSERA_BOTH_SIDES constexpr int single_size(int operand) {
+    return operand % 2 == 0 ? (operand / 2 % 3 == 0 ? 32 : 16) : (operand / 2 % 3 == 0 ? 256 : 512);
+}
+TESSERA_BOTH_SIDES constexpr int single_place(int operand) {
+    const int occupied = operand / 2 % 3;
+    const int small = operand / 6 * 1344 + (occupied == 0 ? 0 : occupied == 1 ? 288 : 816);
+    return operand % 2 == 0 ? small : small + single_size(operand - 1);
+}
+inline constexpr int kSinglesDoubles = 4032;
+static_assert(single_place(17) + single_size(17) == kSinglesDoubles &&
+              single_place(1) + single_size(1) == single_place(2) &&
+              single_place(5) + single_size(5) == single_place(6));
 
 enum class FusedFinish { store, energy, orbit };
 inline constexpr int kFusedThreads = 256, kFusedBlocksPerSm = 2;
@@ -105,5 +128,6 @@ void launch_fused(const FusedParams& params, FusedFinish finish, int blocks, Str
 /// *result = scale * sum of partial[0 .. count), in a fixed order.
 void launch_reduce(const double* partial, long long count, double scale, double* result, StreamHandle stream);
 int multiprocessors();  // of the current device
+bool bulk_copies();     // whether it has them
 
 }  // namespace tessera::kernels::cuda

@@ -75,7 +75,7 @@ __device__ __forceinline__ double tile_energy(const FusedParams& p, Tile& tile, 
     // W waits in shared memory, each thread's own, while the singles are added to the accumulators.
 #pragma unroll
     for (int n = 0; n < 32; ++n) shared[n * kFusedThreads + threadIdx.x] = tile.acc[n];
-    add_directs(tile.acc, bases, p.direct + p.direct_terms, p.direct_singles, number, tile.half, p.singles_early != 0);
+    add_directs(tile.acc, bases, p.direct + p.direct_terms, p.direct_singles, number, tile.half);
     const Denominator d(energies, at);
     double sum = 0;
     if (!at.lane_inside()) return sum;
@@ -93,8 +93,8 @@ __device__ __forceinline__ void tile_of(const FusedParams& p, long long number, 
     }
 }
 
-/// Direct: some terms (not singles) are no matrix products. Without them the kernel needs fewer registers.
-template <bool Energy, bool Direct>
+/// One tile per thread block, terms of any kind.
+template <bool Energy>
 __global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm)
     fused_kernel(const __grid_constant__ FusedParams p) {
     extern __shared__ double shared[];
@@ -104,12 +104,10 @@ __global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm)
     __shared__ DirectBases bases;
     __shared__ TileEnergies energies;
     if constexpr (Energy) fetch_energies(energies, p, tile);
-    if (Energy && p.singles_early != 0)
-        prepare_directs(bases, p.direct, p.direct_singles, tile, shared + kSharedDoubles);
     Tile run;
     run.compute(p, tile, shared);
     const Place at(p, tile, run.half);
-    if constexpr (Direct) add_directs(run.acc, bases, p.direct, p.direct_terms, tile, run.half);
+    add_directs(run.acc, bases, p.direct, p.direct_terms, tile, run.half);
     if constexpr (Energy) {
         const double sum = block_sum(tile_energy(p, run, tile, at, shared, bases, energies), shared);
         if (threadIdx.x == 0) p.partial[number] = sum;

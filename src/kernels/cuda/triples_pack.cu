@@ -13,11 +13,12 @@ namespace tessera::kernels::cuda {
 
 namespace {
 
-__device__ __forceinline__ void origins(const PackItem& x, long long slice, int (&origin)[6]) {
+__device__ __forceinline__ void origins(const PackItem& x, unsigned slice, int (&origin)[6]) {
 #pragma unroll
     for (int n = 0; n < 6; ++n) {
-        origin[n] = static_cast<int>(slice % x.tiles[n]);
-        slice /= x.tiles[n];
+        const auto tiles = static_cast<unsigned>(x.tiles[n]);
+        origin[n] = static_cast<int>(slice % tiles);
+        slice /= tiles;
     }
 }
 
@@ -112,20 +113,25 @@ __device__ __forceinline__ void pack_direct(const PackItem& x, long long slice, 
 }
 
 __global__ void __launch_bounds__(kPackThreads) pack_kernel(const PackItem* items, int count) {
-    int low = 0, high = count;  // the last item that starts at or before this thread block
-    while (high - low > 1) {
-        const int middle = (low + high) / 2;
-        (items[middle].first_block <= blockIdx.x ? low : high) = middle;
+    // The last item that starts at or before this thread block, found by all lanes at once.
+    int found = -1;
+    for (int first = 0; first < count; first += 32) {
+        const int n = first + static_cast<int>(threadIdx.x % 32);
+        found += __popc(__ballot_sync(0xffffffffU, n < count && items[n].first_block <= blockIdx.x));
     }
-    const PackItem& x = items[low];
-    const long long number = blockIdx.x - x.first_block;
-    const int first = x.begin / kChunk + static_cast<int>(number % x.parts) * kPackChunks;
+    const PackItem& x = items[found];
+    const auto number = static_cast<unsigned>(blockIdx.x - x.first_block), parts = static_cast<unsigned>(x.parts);
+    const int first = x.begin / kChunk + static_cast<int>(number % parts) * kPackChunks;
     const int past = x.zeros_behind != 0 ? x.chunks : (x.end + kChunk - 1) / kChunk;
     const int last = min(first + kPackChunks, past);
-    if (x.kind == PackKind::direct)
-        pack_direct(x, number / x.parts, first, last);
+    if (x.kind == PackKind::energies) {
+        // Past the end W is 0, and the denominator must not be.
+        for (int n = threadIdx.x; n < x.rows; n += kPackThreads)
+            x.to[n] = n < x.extent[0] ? x.factor * x.from[n] : 1e100;
+    } else if (x.kind == PackKind::direct)
+        pack_direct(x, number / parts, first, last);
     else
-        pack_product(x, number / x.parts, first, last);
+        pack_product(x, number / parts, first, last);
 }
 
 }  // namespace

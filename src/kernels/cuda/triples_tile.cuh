@@ -10,16 +10,19 @@
 
 namespace tessera::kernels::cuda::device {
 
-constexpr int kStages = 3;
-constexpr int kStageChunks = 2;
 constexpr int kChunkR = kRowsR * kChunk, kChunkS = kRowsS * kChunk;  // doubles
 constexpr int kStageDoubles = kStageChunks * (kChunkR + kChunkS);
 constexpr int kSharedDoubles = kStages * kStageDoubles;  // at least a tile, for the energy
 static_assert(kSharedDoubles >= kTileElements);
 
-__device__ __forceinline__ void copy16(double* to, const double* from) {
-    const auto address = static_cast<unsigned>(__cvta_generic_to_shared(to));
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
+__device__ __forceinline__ unsigned shared_address(const void* p) {
+    return static_cast<unsigned>(__cvta_generic_to_shared(p));
+}
+/// 16 bytes; offsets in bytes.
+template <int To = 0, int From = 0>
+__device__ __forceinline__ void copy16(unsigned to, const double* from) {
+    asm volatile("cp.async.cg.shared.global [%0 + %2], [%1 + %3], 16;" ::"r"(to), "l"(from), "n"(To), "n"(From)
+                 : "memory");
 }
 __device__ __forceinline__ void commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int N>
@@ -80,42 +83,63 @@ __device__ __forceinline__ void multiply_chunk(double (&c)[8][4], const double* 
     }
 }
 
-/// Copies the slices of a tile into the ring of stages, group after group, always kStages - 1 stages ahead.
-struct Loader {
-    const double *r = nullptr, *s = nullptr;
-    int group = -1, left = 0, slot = 0;  // chunks left in the group
+/// Up to `left` chunks into a stage. All pointers are at this thread's elements.
+template <int Chunk = 0>
+__device__ __forceinline__ void copy_stage(unsigned to, const double* r, const double* s, int left) {
+    constexpr int sweep = 2 * 8 * kFusedThreads, at_r = Chunk * 8 * kChunkR, at_s = Chunk * 8 * kChunkS;
+    static_assert(8 * kChunkS == sweep && 8 * kChunkR == 2 * sweep);
+    copy16<at_r, at_r>(to, r);
+    copy16<at_r + sweep, at_r + sweep>(to, r);
+    copy16<kStageChunks * 8 * kChunkR + at_s, at_s>(to, s);
+    if constexpr (Chunk + 1 < kStageChunks)
+        if (left > Chunk + 1) copy_stage<Chunk + 1>(to, r, s, left);
+}
 
-    __device__ __forceinline__ void step(const FusedParams& p, const int (&tile)[6], double* shared) {
-        if (left <= 0 && group + 1 < p.groups1 + p.groups2) {
-            const PackedGroup& g = p.group[++group];
-            left = g.chunks;
-            r = g.r + 2 * threadIdx.x;
-            s = g.s + 2 * threadIdx.x;
+/// Copies the slices of a tile into the ring of stages, group after group, always kStages - 1 stages ahead.
+class Loader {
+  public:
+    __device__ __forceinline__ Loader(const FusedParams& p, const int (&tile)[6], double* shared)
+        : p_(p), tile_(tile), shared_(shared) {
+#pragma unroll
+        for (int n = 0; n < kStages - 1; ++n) step();
+    }
+    __device__ __forceinline__ const double* open() {
+        // The oldest stage has landed, and nobody reads the one about to be overwritten.
+        wait<kStages - 2>();
+        __syncthreads();
+        step();
+        return shared_ + slot_ * kStageDoubles;
+    }
+    __device__ __forceinline__ void refill() {}
+    __device__ __forceinline__ void close() { slot_ = slot_ + 1 == kStages ? 0 : slot_ + 1; }
+
+  private:
+    __device__ __forceinline__ void step() {
+        if (left_ <= 0 && group_ + 1 < p_.groups1 + p_.groups2) {
+            const PackedGroup& g = p_.group[++group_];
+            left_ = g.chunks;
+            r_ = g.r + 2 * threadIdx.x;
+            s_ = g.s + 2 * threadIdx.x;
 #pragma unroll
             for (int n = 0; n < 6; ++n) {
-                r += tile[n] * g.r_step[n];
-                s += tile[n] * g.s_step[n];
+                r_ += tile_[n] * g.r_step[n];
+                s_ += tile_[n] * g.s_step[n];
             }
         }
-        if (left > 0) {
-            constexpr int sweep = 2 * kFusedThreads;
-            double* to = shared + slot * kStageDoubles + 2 * threadIdx.x;
-#pragma unroll
-            for (int c = 0; c < kStageChunks; ++c) {
-                if (c >= left) break;
-#pragma unroll
-                for (int n = 0; n < kChunkR / sweep; ++n)
-                    copy16(to + c * kChunkR + n * sweep, r + c * kChunkR + n * sweep);
-                copy16(to + kStageChunks * kChunkR + c * kChunkS, s + c * kChunkS);
-            }
-            static_assert(kChunkS == sweep);
-            r += kStageChunks * kChunkR;
-            s += kStageChunks * kChunkS;
-            left -= kStageChunks;
+        if (left_ > 0) {
+            copy_stage(shared_address(shared_ + to_ * kStageDoubles + 2 * threadIdx.x), r_, s_, left_);
+            r_ += kStageChunks * kChunkR;
+            s_ += kStageChunks * kChunkS;
+            left_ -= kStageChunks;
         }
         commit();  // empty groups keep the count
-        slot = slot + 1 == kStages ? 0 : slot + 1;
+        to_ = to_ + 1 == kStages ? 0 : to_ + 1;
     }
+    const FusedParams& p_;
+    const int (&tile_)[6];
+    double* shared_;
+    const double *r_ = nullptr, *s_ = nullptr;
+    int group_ = -1, left_ = 0, to_ = 0, slot_ = 0;  // chunks left in the group; stages to write and to read
 };
 
 __device__ __forceinline__ double opaque(double x, unsigned long zero) {
@@ -124,44 +148,43 @@ __device__ __forceinline__ double opaque(double x, unsigned long zero) {
     return y;
 }
 
-/// All stages of one group.
-template <int Mask>
-__device__ __forceinline__ void add_group(double (&acc)[32], const FusedParams& p, const int (&tile)[6],
-                                          const int (&half)[4], Loader& loader, int& slot, int chunks, double* shared) {
+/// All stages of one group. Ring: open() waits for the next stage, refill() may start the copies of a later one,
+/// close() is done with it. MoveIn, MoveOut: the accumulators of an instruction are others than in the group before or
+/// after. Then they pass through an operation the compiler cannot see to be a copy: it would keep one order of the
+/// registers for all masks and move them around every instruction.
+template <int Mask, bool MoveIn, bool MoveOut, class Ring>
+__device__ __forceinline__ void add_group(double (&acc)[32], const FusedParams& p, const int (&half)[4], Ring& ring,
+                                          int chunks) {
     using X = Split<Mask>;
     constexpr int q = weight(X::last), w = weight(X::pair);
-    // Through an operation the compiler cannot see to be a copy: it would keep one order of the registers for all masks
-    // and move them around every instruction.
     double c[8][4];
 #pragma unroll
-    for (int n = 0; n < 8; ++n) {
-        c[n][0] = opaque(acc[X::first(n)], p.zero);
-        c[n][1] = opaque(acc[X::first(n) + q], p.zero);
-        c[n][2] = opaque(acc[X::first(n) + w], p.zero);
-        c[n][3] = opaque(acc[X::first(n) + w + q], p.zero);
-    }
+    for (int n = 0; n < 8; ++n)
+#pragma unroll
+        for (int m = 0; m < 4; ++m) {
+            const double x = acc[X::first(n) + m % 2 * q + m / 2 * w];
+            c[n][m] = MoveIn ? opaque(x, p.zero) : x;
+        }
     const int lane = 2 * (threadIdx.x % 32);
     const int r = 128 * ((X::rest == 0 ? 0 : 2 * half[X::rest]) + 4 * half[X::pair]) + lane;
     const int s = 64 * ((X::other == 0 ? 0 : 2 * half[X::other]) + 4 * half[X::last]) + lane + kStageChunks * kChunkR;
 #pragma unroll 1
     for (; chunks > 0; chunks -= kStageChunks) {
-        // The oldest stage has landed, and nobody reads the one about to be overwritten.
-        wait<kStages - 2>();
-        __syncthreads();
-        loader.step(p, tile, shared);
-        const double* stage = shared + slot * kStageDoubles;
+        const double* stage = ring.open();
 #pragma unroll
-        for (int n = 0; n < kStageChunks; ++n)
+        for (int n = 0; n < kStageChunks; ++n) {
             if (n < chunks) multiply_chunk<Mask>(c, stage + r + n * kChunkR, stage + s + n * kChunkS);
-        slot = slot + 1 == kStages ? 0 : slot + 1;
+            if (n == 0) ring.refill();
+        }
+        ring.close();
     }
 #pragma unroll
-    for (int n = 0; n < 8; ++n) {
-        acc[X::first(n)] = opaque(c[n][0], p.zero);
-        acc[X::first(n) + q] = opaque(c[n][1], p.zero);
-        acc[X::first(n) + w] = opaque(c[n][2], p.zero);
-        acc[X::first(n) + w + q] = opaque(c[n][3], p.zero);
-    }
+    for (int n = 0; n < 8; ++n)
+#pragma unroll
+        for (int m = 0; m < 4; ++m) {
+            const double x = c[n][m];
+            acc[X::first(n) + m % 2 * q + m / 2 * w] = MoveOut ? opaque(x, p.zero) : x;
+        }
 }
 
 /// Layout 1 to layout 2: S and loop 0 change places, a 4 x 4 transpose between four lanes and four accumulators.
@@ -219,13 +242,12 @@ struct Place {
     }
 };
 
-/// A direct term's operand in this tile, in shared memory: one place for all threads.
+/// Where a direct term's operand lies for this tile: kept in shared memory, once for all threads.
 struct DirectBase {
     const double* data;
     int lane[5];
     int lanes;
     int mask, sum;  // of the term
-    int shared_at, size;
 };
 
 /// This thread's elements.
@@ -295,10 +317,9 @@ __device__ __forceinline__ void choose_direct(double (&acc)[32], int mask, int s
 
 using DirectBases = DirectBase[kDirectBatch][2];
 
-/// Where the operands of a batch of direct terms lie for this tile. With `room` their slices are copied there, by and
-/// by.
+/// Where the operands of a batch of direct terms lie for this tile.
 __device__ __forceinline__ void prepare_directs(DirectBases& bases, const DirectTerm* terms, int batch,
-                                                const int (&tile)[6], double* room) {
+                                                const int (&tile)[6]) {
     if (threadIdx.x < 2 * batch) {
         const DirectTerm& t = terms[threadIdx.x / 2];
         const DirectOperandPlace& x = threadIdx.x % 2 == 0 ? t.a : t.b;
@@ -312,33 +333,18 @@ __device__ __forceinline__ void prepare_directs(DirectBases& bases, const Direct
         base.lanes = x.lanes;
         base.mask = t.mask;
         base.sum = t.sum;
-        base.shared_at = room == nullptr ? -1 : x.shared_at;
-        base.size = x.size;
     }
     __syncthreads();
-    if (room == nullptr) return;
-    // A warp to an operand, and so on.
-    for (int n = threadIdx.x / 32; n < 2 * batch; n += kFusedThreads / 32) {
-        DirectBase& x = bases[n / 2][n % 2];
-        if (x.shared_at < 0) continue;
-        const double* from = x.data;
-        double* to = room + x.shared_at;
-        for (int at = 2 * (threadIdx.x % 32); at < x.size; at += 64) copy16(to + at, from + at);
-        __syncwarp();
-        if (threadIdx.x % 32 == 0) x.data = to;
-    }
 }
 
 /// All threads come here together.
 __device__ __forceinline__ void add_directs(double (&acc)[32], DirectBases& bases, const DirectTerm* terms, int count,
-                                            const int (&tile)[6], const int (&half)[4], bool prepared = false) {
+                                            const int (&tile)[6], const int (&half)[4]) {
 #pragma unroll 1
     for (int first = 0; first < count; first += kDirectBatch) {
         const int batch = min(kDirectBatch, count - first);
-        if (!prepared) {
-            __syncthreads();  // the last batch is done with
-            prepare_directs(bases, terms + first, batch, tile, nullptr);
-        }
+        __syncthreads();  // the last batch is done with
+        prepare_directs(bases, terms + first, batch, tile);
 #pragma unroll 1
         for (int n = 0; n < batch; ++n) choose_direct(acc, bases[n][0].mask, bases[n][0].sum, bases[n], half);
     }
@@ -360,32 +366,29 @@ struct Tile {
     __device__ __forceinline__ void compute(const FusedParams& p, const int (&tile)[6], double* shared) {
 #pragma unroll
         for (double& c : acc) c = 0;
-        Loader loader;
-#pragma unroll
-        for (int n = 0; n < kStages - 1; ++n) loader.step(p, tile, shared);
-        int slot = 0;
+        Loader ring{p, tile, shared};
 #pragma unroll 1
         for (int g = 0; g < p.groups1 + p.groups2; ++g) {
             if (g == p.groups1) change_layout(acc);
             const int chunks = p.group[g].chunks;
             switch (p.group[g].mask) {
                 case 3:
-                    add_group<3>(acc, p, tile, half, loader, slot, chunks, shared);
+                    add_group<3, true, true>(acc, p, half, ring, chunks);
                     break;
                 case 5:
-                    add_group<5>(acc, p, tile, half, loader, slot, chunks, shared);
+                    add_group<5, true, true>(acc, p, half, ring, chunks);
                     break;
                 case 9:
-                    add_group<9>(acc, p, tile, half, loader, slot, chunks, shared);
+                    add_group<9, true, true>(acc, p, half, ring, chunks);
                     break;
                 case 6:
-                    add_group<6>(acc, p, tile, half, loader, slot, chunks, shared);
+                    add_group<6, true, true>(acc, p, half, ring, chunks);
                     break;
                 case 10:
-                    add_group<10>(acc, p, tile, half, loader, slot, chunks, shared);
+                    add_group<10, true, true>(acc, p, half, ring, chunks);
                     break;
                 default:
-                    add_group<12>(acc, p, tile, half, loader, slot, chunks, shared);
+                    add_group<12, true, true>(acc, p, half, ring, chunks);
                     break;
             }
         }

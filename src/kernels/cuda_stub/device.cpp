@@ -18,6 +18,8 @@ void set_device(int) { unavailable(); }
 void synchronize() { unavailable(); }
 DeviceBuffer::DeviceBuffer(std::size_t) { unavailable(); }
 DeviceBuffer::~DeviceBuffer() = default;
+PinnedRange::PinnedRange(void*, std::int64_t) : data_(nullptr) { unavailable(); }
+PinnedRange::~PinnedRange() = default;
 void copy_to_device(void*, const void*, std::size_t, StreamHandle) { unavailable(); }
 void copy_to_host(void*, const void*, std::size_t, StreamHandle) { unavailable(); }
 void copy_on_device(void*, const void*, std::size_t, StreamHandle) { unavailable(); }

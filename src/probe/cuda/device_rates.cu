@@ -30,6 +30,23 @@ double seconds_of(const std::function<void()>& work, int runs = 3) {
     return best;
 }
 
+/// Mean time of runs over half a second, after a second of runs that do not count: a device that works hard lowers its
+/// clock to keep its power limit, and contractions are long.
+double sustained_seconds_of(const std::function<void()>& work) {
+    cuda::Event begin, end;
+    const auto timed = [&] {
+        begin.record();
+        work();
+        end.record();
+        return end.seconds_since(begin);
+    };
+    for (double warm = 0; warm < 1;) warm += timed();
+    double total = 0;
+    int runs = 0;
+    for (; total < 0.5; ++runs) total += timed();
+    return total / runs;
+}
+
 /// Products whose extents are spread evenly around `size`, in chains, on operands that are not all in the caches: real
 /// tiles are of no round size.
 double gemm_rate(std::int64_t size, std::int64_t tiles, std::int64_t chain, int multiprocessors) {
@@ -71,7 +88,8 @@ double gemm_rate(std::int64_t size, std::int64_t tiles, std::int64_t chain, int 
     }
     const auto launch = products.plan(multiprocessors);
     double seconds = 0;
-    with_image(products, launch, [&](void* image) { seconds = seconds_of([&] { cuda::run_grouped(launch, image); }); });
+    with_image(products, launch,
+               [&](void* image) { seconds = sustained_seconds_of([&] { cuda::run_grouped(launch, image); }); });
     return launch.flops / seconds;
 }
 

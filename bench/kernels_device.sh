@@ -1,0 +1,38 @@
+#!/bin/sh
+# Kernels on a CUDA device: for each part its tests, its table, and compute-sanitizer on the small cases.
+# usage: kernels_device.sh PROGRAM-DIRECTORY OUTPUT-DIRECTORY [run prefix, e.g. tessera-bundle/run] [parts, e.g. "grouped triples"]
+# Programs are PROGRAM-DIRECTORY/{cuda_PART_test,tessera,triples_bench}; with a prefix: `prefix NAME`.
+set -u
+programs=$1
+out=$2
+prefix=${3:-}
+parts=${4:-grouped triples}
+. "$(dirname "$0")/device_common.sh"
+go() {
+    name=$1
+    shift
+    if [ -n "$prefix" ]; then "$prefix" "$name" "$@"; else "$programs/$name" "$@"; fi
+}
+mkdir -p "$out"
+nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem --format=csv > "$out/machine.txt" 2>&1
+find_cublas
+for part in $parts; do
+    case $part in
+        grouped) small='*SmallCases*:*EmptyLists*:*Finish*:*HashGenerator*' ;;
+        triples) small='*EighteenTerms*:*EnergiesMatch*:*ClosedShell*:*Walk*' ;;
+        *) echo "$part: no such part" && exit 2 ;;
+    esac
+    ( go cuda_${part}_test ) > "$out/${part}_test.log" 2>&1
+    echo "$part tests: status $?"
+    tail -6 "$out/${part}_test.log"
+    grep -A6 Failure "$out/${part}_test.log" | head -60
+
+    case $part in
+        grouped) ( go tessera bench grouped --device 0 --json ) > "$out/grouped-h200.json" 2> "$out/grouped_bench.log" ;;
+        triples) ( go triples_bench --device 0 --output "$out/triples.json" ) > /dev/null 2> "$out/triples_bench.log" ;;
+    esac
+    echo "$part bench: status $?"
+    cat "$out/${part}_bench.log"
+    [ "${TESSERA_SANITIZER:-1}" = 1 ] && sanitize "${prefix:-$programs/}" cuda_${part}_test "$small" "$out/$part"
+done
+exit 0

@@ -1,0 +1,233 @@
+// A device's blocks of C cut into chunks: which tiles come with which, what stays, and in which order products are
+// done.
+
+#include <algorithm>
+
+#include "inspect/device_blocks.hpp"
+#include "machine/device_layout.hpp"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::int64_t kChunkBytes = 2LL << 30;  // longer chunks hide nothing more
+/// Where nothing has to leave for the next chunk, short ones: the first products start early.
+constexpr std::int64_t kStayingChunkBytes = 512LL << 20;
+
+/// One product of a block: which comes when.
+struct Entry {
+    std::int64_t major, minor;  // units share these
+    std::int64_t product;
+    std::int32_t sum;
+};
+
+class ChunkCutter {
+  public:
+    ChunkCutter(const Inspection& in, const ChunkLimits& limits, DeviceLayout& d, std::int64_t& loaded)
+        : in_(in),
+          limits_(limits),
+          made_b_(!in.stored(Operand::b)),
+          d_(d),
+          loaded_(loaded),
+          bytes_{in.bytes_on_device(Operand::a).data(), in.bytes_on_device(Operand::b).data()} {
+        for (int o = 0; o < 2; ++o) seen_[o].assign(in.bytes(static_cast<Operand>(o)).size(), -1);
+    }
+
+    void cut() {
+        place();
+        settle();
+        for (auto& s : seen_) std::fill(s.begin(), s.end(), -1);
+        for (int o = 0; o < 2; ++o) came_[o].assign(stays_[o] ? seen_[o].size() : 0, false);
+        chain_of_.assign(in_.sums.size(), -1);
+        std::size_t chunks = 0;
+        for (auto& block : d_.blocks) {
+            cut_block(block);
+            chunks += block.chunks.size();
+        }
+        if (chunks <= 1) d_.buffers = 1;
+    }
+
+  private:
+    std::int32_t tile(int o, const Entry& e) const { return in_.tile_of(static_cast<Operand>(o), e.product); }
+
+    /// Places the sums of each block, and tiles of B that it holds behind them.
+    void place() {
+        for (auto& block : d_.blocks) {
+            std::int64_t at = 0;
+            for (auto i : block.sums) {
+                block.offsets.push_back(at);
+                at += in_.bytes_on_device(Operand::c)[in_.sums[i].c];
+                for (auto p = in_.sums[i].first; p < in_.sums[i].last; ++p)
+                    for (int o = 0; o < 2; ++o) {
+                        const auto t = in_.tile_of(static_cast<Operand>(o), p);
+                        if (seen_[o][t] >= 0) continue;
+                        seen_[o][t] = 0;
+                        distinct_[o] += bytes_[o][t];
+                        if (o == 1 && limits_.b_held) block.held.push_back({Operand::b, t, bytes_[1][t], 0, false});
+                    }
+            }
+            std::sort(block.held.begin(), block.held.end(),
+                      [](const auto& x, const auto& y) { return x.slot < y.slot; });
+            for (auto& t : block.held) {
+                t.offset = at;
+                at += t.bytes;
+                if (!made_b_) loaded_ += t.bytes;
+            }
+            block.bytes = at;
+            d_.c_bytes = std::max(d_.c_bytes, at);
+        }
+    }
+
+    /// What stays for all blocks, and how much comes at a time.
+    void settle() {
+        const auto rest = limits_.memory - d_.c_regions * d_.c_bytes;
+        const auto room = std::max(limits_.unit, std::min(limits_.memory / 16, kChunkBytes / 2));
+        const bool several = d_.blocks.size() > 1, may_stay = several && !made_b_ && !limits_.b_held;
+        stays_[1] = may_stay && distinct_[0] + distinct_[1] <= rest;
+        stays_[0] = stays_[1] || (several && distinct_[0] + 2 * room <= rest);
+        const auto left = rest - (stays_[0] ? distinct_[0] : 0) - (stays_[1] ? distinct_[1] : 0);
+        d_.buffers = stays_[1] || left / 2 >= limits_.unit ? 2 : 1;
+        cap_ = left / d_.buffers / kDeviceAlignment * kDeviceAlignment;
+        if (limits_.b_held) cap_ = std::min(cap_, at_least_unit(limits_.memory / 4));
+        if (stays_[1])
+            cap_ = kStayingChunkBytes;
+        else
+            cap_ = std::min(cap_, std::max(limits_.unit, kChunkBytes));
+        cap_ = std::min(cap_, std::max({limits_.unit, (distinct_[0] + distinct_[1]) / 8, std::int64_t{1} << 20}));
+    }
+    std::int64_t at_least_unit(std::int64_t bytes) const {
+        return std::max(limits_.unit, bytes / kDeviceAlignment * kDeviceAlignment);
+    }
+
+    void cut_block(Block& block) {
+        const auto entries = order_of(block);
+        Chunk chunk;
+        std::int64_t filled = 0, brought = 0;  // bytes in the chunk's buffer; and with those that stay
+        ++stamp_;
+        const auto close = [&] {
+            d_.chunk_bytes = std::max(d_.chunk_bytes, filled);
+            for (const auto& ch : chunk.chains) chain_of_[ch.sum] = -1;
+            if (!chunk.chains.empty()) block.chunks.push_back(std::move(chunk));
+            chunk = {};
+            filled = brought = 0;
+            ++stamp_;
+        };
+        // Of A where B stays too, of what is not here yet; else of what the buffer must take.
+        const auto counts = [&](int o, std::int32_t t) {
+            if (o == 1 && limits_.b_held) return false;
+            if (!stays_[o]) return seen_[o][t] != stamp_;
+            return stays_[1] && !came_[o][t];
+        };
+        for (std::size_t begin = 0; begin < entries.size();) {
+            auto end = begin + 1;
+            while (end < entries.size() && entries[end].major == entries[begin].major &&
+                   entries[end].minor == entries[begin].minor)
+                ++end;
+            // What the unit adds to the chunk, at most.
+            std::int64_t adds = 0;
+            std::int32_t counted[2] = {-1, -1};
+            for (auto e = begin; e < end; ++e)
+                for (int o = 0; o < 2; ++o) {
+                    const auto t = tile(o, entries[e]);
+                    if (t != counted[o] && counts(o, t)) adds += bytes_[o][t];
+                    counted[o] = t;
+                }
+            if (brought + adds > cap_ && !chunk.chains.empty()) close();
+            for (auto e = begin; e < end; ++e) {
+                for (int o = 0; o < 2; ++o) bring(o, tile(o, entries[e]), chunk, filled, brought);
+                auto& ch = chain_of_[entries[e].sum];
+                if (ch < 0) {
+                    ch = static_cast<std::int32_t>(chunk.chains.size());
+                    chunk.chains.push_back({entries[e].sum, 0});
+                }
+                ++chunk.chains[ch].products;
+            }
+            begin = end;
+        }
+        close();
+    }
+
+    /// The tile comes with the chunk, unless it is there.
+    void bring(int o, std::int32_t t, Chunk& chunk, std::int64_t& filled, std::int64_t& brought) {
+        if (o == 1 && limits_.b_held) return;
+        const auto operand = static_cast<Operand>(o);
+        const auto bytes = bytes_[o][t];
+        if (stays_[o]) {
+            if (came_[o][t]) return;
+            came_[o][t] = true;
+            chunk.tiles.push_back({operand, t, bytes, d_.resident_bytes, true});
+            d_.resident_bytes += bytes;
+            if (stays_[1]) brought += bytes;
+        } else {
+            if (seen_[o][t] == stamp_) return;
+            seen_[o][t] = stamp_;
+            chunk.tiles.push_back({operand, t, bytes, filled, false});
+            filled += bytes;
+            brought += bytes;
+        }
+        if (o == 0 || !made_b_) loaded_ += bytes;
+    }
+
+    /// The products of a block in the order in which they are done. Each sum's stand in ascending k.
+    std::vector<Entry> order_of(const Block& block) const {
+        std::vector<Entry> out;
+        for (auto i : block.sums)
+            for (auto p = in_.sums[i].first; p < in_.sums[i].last; ++p) out.push_back({0, 0, p, i});
+        const auto& k = in_.product.k;
+        if (!limits_.b_held) {
+            // Along k; within a place along k by columns, so that a tile of B and all who need it are one unit.
+            for (auto& e : out) {
+                e.major = k[e.product];
+                e.minor = made_b_ ? in_.tile_of(Operand::b, e.product)
+                                  : (static_cast<std::int64_t>(in_.row[in_.sums[e.sum].c]) << 32) +
+                                        in_.col[in_.sums[e.sum].c];
+            }
+        } else {
+            // Tiles of A one per row in turn: the n-th of every row, then the next.
+            std::vector<std::pair<std::int64_t, std::int32_t>> places;  // (row, k)
+            for (const auto& e : out)
+                places.emplace_back((static_cast<std::int64_t>(in_.row[in_.sums[e.sum].c]) << 32) + k[e.product], 0);
+            std::sort(places.begin(), places.end());
+            places.erase(std::unique(places.begin(), places.end()), places.end());
+            std::int64_t row = -1;
+            std::int32_t turn = 0;
+            for (auto& [at, n] : places) {
+                if (at >> 32 != row) turn = 0;
+                row = at >> 32;
+                n = turn++;
+            }
+            for (auto& e : out) {
+                const std::int64_t key = (static_cast<std::int64_t>(in_.row[in_.sums[e.sum].c]) << 32) + k[e.product];
+                const auto it = std::lower_bound(places.begin(), places.end(), std::pair{key, std::int32_t{0}});
+                e.major = it->second;
+                e.minor = in_.row[in_.sums[e.sum].c];
+            }
+        }
+        std::sort(out.begin(), out.end(), [](const Entry& x, const Entry& y) {
+            return x.major != y.major   ? x.major < y.major
+                   : x.minor != y.minor ? x.minor < y.minor
+                                        : x.product < y.product;
+        });
+        return out;
+    }
+
+    const Inspection& in_;
+    const ChunkLimits& limits_;
+    bool made_b_;
+    DeviceLayout& d_;
+    std::int64_t& loaded_;
+    const std::int64_t* bytes_[2];
+    std::vector<std::int32_t> seen_[2], chain_of_;
+    std::vector<bool> came_[2];  // of the tiles that stay
+    bool stays_[2] = {false, false};
+    std::int64_t distinct_[2] = {0, 0}, cap_ = 0;
+    std::int32_t stamp_ = 0;
+};
+
+}  // namespace
+
+void cut_chunks(const Inspection& in, const ChunkLimits& limits, DeviceLayout& layout, std::int64_t& loaded) {
+    ChunkCutter(in, limits, layout, loaded).cut();
+}
+
+}  // namespace tessera

@@ -1,0 +1,70 @@
+#!/bin/sh
+# The program on a CUDA device: the cores' results, and what goes wrong with its message and exit code.
+# usage: [MOLECULES=share/molecules] command_line.sh PROGRAM [arguments before the command]
+set -u
+molecules=${MOLECULES:-$(cd "$(dirname "$0")/../../share/molecules" && pwd)}
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+"$@" run dense:64,64,64,64 --devices 0 --quiet > /dev/null 2> "$out/first" || {
+    grep -q 'device 0 of 0 here\|no CUDA back end' "$out/first" && echo "SKIPPED: no CUDA device" && exit 77
+    cat "$out/first"
+    exit 1
+}
+failed=0
+wrong() {
+    echo "FAILED: $*"
+    failed=1
+}
+field() { tr -d ' \n' < "$2" | sed "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/"; }
+close() {  # within 1e-9 of each other
+    python3 -c "import sys; sys.exit(abs(float('$1') - float('$2')) > 1e-9)" 2> /dev/null
+}
+
+for molecule in h2o n2; do
+    xyz=$molecules/$molecule.xyz
+    "$@" energy "$xyz" --json > "$out/cores" 2> "$out/log" || wrong "energy $molecule: $(cat "$out/log")"
+    "$@" energy "$xyz" --devices 0 --json > "$out/device" 2> "$out/log" || wrong "energy $molecule --devices 0: $(cat "$out/log")"
+    close "$(field total "$out/cores")" "$(field total "$out/device")" ||
+        wrong "energy $molecule: cores $(field total "$out/cores"), device $(field total "$out/device")"
+done
+
+# The same checksum for any budget and number of devices, and on the cores.
+for problem in blocks:12,64,0.4 alkane:8:v2:min; do
+    want=
+    for how in "" "--devices 0" "--devices 0 --memory 24MiB" "--devices 0,0,0 --memory 32MiB"; do
+        # shellcheck disable=SC2086
+        "$@" run $problem $how --json > "$out/run" 2> "$out/log" || wrong "run $problem $how: $(cat "$out/log")"
+        sum=$(field checksum "$out/run")
+        [ -z "$want" ] && want=$sum
+        [ "$sum" = "$want" ] || wrong "run $problem $how: checksum $sum, was $want"
+    done
+done
+
+refused() {  # exit code, words of the message, arguments
+    code=$1
+    words=$2
+    shift 2
+    "$@" > /dev/null 2> "$out/log"
+    status=$?
+    [ $status = "$code" ] || wrong "$*: exit code $status, expected $code: $(cat "$out/log")"
+    grep -q "$words" "$out/log" || wrong "$*: no '$words' in: $(cat "$out/log")"
+}
+refused 3 'device 64 of' "$@" run blocks:4,8,0.5 --devices 64
+refused 3 'of memory, but' "$@" run blocks:4,8,0.5 --devices 0 --memory 8TiB
+refused 3 'too small' "$@" run dense:4096,4096,4096,2048 --devices 0 --memory 32MiB
+# Someone else holds nearly all of the card.
+if [ -n "$(command -v python3)" ] && python3 -c 'import torch' 2> /dev/null; then
+    python3 -c '
+import sys, time, torch
+free, total = torch.cuda.mem_get_info()
+x = torch.empty(free - (7 << 29), dtype=torch.uint8, device="cuda")
+print("held", flush=True)
+time.sleep(60)' > "$out/held" &
+    holder=$!
+    for _ in $(seq 100); do [ -s "$out/held" ] && break; sleep 0.2; done
+    refused 3 'are free' "$@" run dense:16384,16384,16384,2048 --devices 0 --memory 8GiB
+    kill $holder
+    wait $holder 2> /dev/null
+fi
+[ $failed = 0 ] && echo "all passed"
+exit $failed
