@@ -58,6 +58,7 @@ nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
         {"flops", {{"contractions", r.contraction_flops}, {"triples", r.triples_flops}}},
         {"contractions", r.contractions},
         {"peak_bytes", peak_memory_bytes()},
+        {"memory_estimate", r.memory_estimate},
         {"abcd", o.abcd},
     };
     if (o.energy.abcd == chem::Abcd::direct)
@@ -140,7 +141,7 @@ Action add_energy(CLI::App& app) {
     command->add_option("molecule", o->molecule, "xyz file, coordinates in Angstrom")->required();
     command->add_option("--basis", e.basis, "basis set by name, or a .g94 file")->capture_default_str();
     command->add_option("--basis-folder", e.basis_folder,
-                        "where named basis sets are (default: $TESSERA_BASIS, or those of the program)");
+                        "where named basis sets are (default: those of the program, or $TESSERA_SHARE/basis)");
     command->add_option("--method", o->method, "rhf, mp2, ccsd or ccsd(t), also written ccsd_t")->capture_default_str();
     command->add_flag("--frozen-core", e.frozen_core, "leave the core electrons uncorrelated");
     command->add_option("--charge", o->charge, "charge of the molecule")

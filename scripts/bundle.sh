@@ -14,9 +14,7 @@ for program in "$build/tessera" "$build"/bench/* "$build"/tests/cuda_*; do
     [ -f "$program" ] && [ -x "$program" ] && cp "$program" "$stage/tessera-bundle/bin/"
 done
 mkdir -p "$stage/tessera-bundle/share/tessera"
-cp -r "$here/machines" "$stage/tessera-bundle/share/tessera/"
-mkdir -p "$stage/tessera-bundle/share"
-cp -r "$here/share/basis" "$here/share/molecules" "$stage/tessera-bundle/share/"
+cp -r "$here/machines" "$here/share/basis" "$here/share/molecules" "$stage/tessera-bundle/share/tessera/"
 strip --strip-unneeded "$stage"/tessera-bundle/bin/* 2>/dev/null || true
 
 # The C library, the driver and the CUDA libraries belong to the machine; everything else goes along. MPI stands apart:

@@ -16,8 +16,8 @@ class AbcdTerm {
     virtual bool dressed() const = 0;
 };
 
-/// With the integrals of transform(..., four_virtuals); refers to them.
-std::unique_ptr<AbcdTerm> stored_abcd(const RealTensor& vvvv, const Tiling& occupied);
+/// With the integrals of transform(..., ccsd_four_virtuals); refers to them.
+std::unique_ptr<AbcdTerm> stored_abcd(const FourVirtuals& vvvv, const Tiling& occupied, const Tiling& virtuals);
 
 /// From integrals over basis functions, made tile by tile when they are needed and never stored. The pairs i, j are
 /// rotated to localised orbitals, clustered into tiles, and back.
@@ -37,10 +37,9 @@ class DirectAbcd final : public AbcdTerm {
   private:
     const Integrals& integrals_;
     const AoTiling& tiling_;
-    const Orbitals& orbitals_;
     EnginePool engines_;
-    Matrix bounds_;  // of the norm of the block of pairs of two tiles
-    RealTensor rotation_;
+    Matrix bounds_;                              // of the norm of the block of pairs of two tiles
+    RealTensor rotation_, occupied_, virtuals_;  // the orbitals in the tiles of the integrals
     std::unique_ptr<PairIndex> pairs_;
     double screen_ = 0;
     GeneratedTensor<double> integrals_tensor_;  // [l][s][m][n] = (ml|ns)

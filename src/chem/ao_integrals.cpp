@@ -42,6 +42,22 @@ AoTiling tile_clusters(const Basis& basis, const std::vector<std::int64_t>& clus
     return t;
 }
 
+AoTiling merge_tiles(const AoTiling& tiling, std::int64_t target) {
+    AoTiling t;
+    std::vector<std::int64_t> sizes;
+    for (std::int64_t i = 0; i < tiling.functions.tile_count(); ++i) {
+        const auto n = tiling.functions.size(TileIndex{i});
+        if (sizes.empty() || sizes.back() + n > target) {
+            sizes.push_back(0);
+            t.first_shell.push_back(tiling.first_shell[i]);
+        }
+        sizes.back() += n;
+    }
+    t.first_shell.push_back(tiling.first_shell.back());
+    t.functions = Tiling::from_sizes(sizes);
+    return t;
+}
+
 AoTiling tile_atoms(const Basis& basis, std::int64_t target) {
     std::vector<std::int64_t> cluster;
     std::int64_t filled = 0;
@@ -114,32 +130,39 @@ AoIntegrals::AoIntegrals(const Integrals& integrals, AoTiling tiling, int thread
         threads);
 }
 
-GeneratedTensor<double> AoIntegrals::half_unpacked() const {
-    const TileGrid grid{pairs_.pairs(), pairs_.single(), pairs_.single()};
+GeneratedTensor<double> AoIntegrals::half_unpacked(std::int64_t first, std::int64_t last) const {
+    std::vector<std::int64_t> sizes;
+    for (auto p = first; p < last; ++p) sizes.push_back(pairs_.pairs().size(TileIndex{p}));
+    const TileGrid grid{Tiling::from_sizes(sizes), pairs_.single(), pairs_.single()};
     std::vector<ShapeEntry> entries;
     for (std::int64_t o = 0; o < grid.tile_total(); ++o) {
         const auto at = grid.coordinates(TileOrdinal{o});
-        const auto q = pairs_.tile_of(std::max(at[1], at[2]), std::min(at[1], at[2]));
-        const auto slot = tiles_.shape().find(tiles_.grid().ordinal({std::max(at[0], q), std::min(at[0], q)}));
+        const auto p = first + at[0], q = pairs_.tile_of(std::max(at[1], at[2]), std::min(at[1], at[2]));
+        const auto slot = tiles_.shape().find(tiles_.grid().ordinal({std::max(p, q), std::min(p, q)}));
         entries.push_back({TileOrdinal{o}, 1.4142135623730952 * tiles_.shape().norm_of(*slot)});
     }
-    auto make = [this](const TileInfo& info, std::span<double> out) {
-        const auto p = info.coordinates[0], l = info.coordinates[1], s = info.coordinates[2];
+    auto make = [this, first](const TileInfo& info, std::span<double> out) {
+        const auto p = first + info.coordinates[0], l = info.coordinates[1], s = info.coordinates[2];
         const auto q = pairs_.tile_of(std::max(l, s), std::min(l, s));
         const auto tile = tiles_.tile({std::max(p, q), std::min(p, q)});
         const auto np = info.extents[0], nq = pairs_.pairs().size(TileIndex{q});
         const auto nl = info.extents[1], ns = info.extents[2];
         // Element (x, y) of the wanted pair tiles p and q in the stored tile.
         const std::int64_t step_p = p >= q ? nq : 1, step_q = p >= q ? 1 : np;
-        pairs_.for_each(q, [&](std::int64_t a, std::int64_t b, std::int64_t place) {
-            const double* from = tile.data() + place * step_q;
-            for (std::int64_t x = 0; x < np; ++x) {
-                const double value = from[x * step_p];
-                double* to = out.data() + x * nl * ns;
-                if (l >= s) to[a * ns + b] = value;
-                if (l <= s) to[b * ns + a] = value;
-            }
-        });
+        // A few x at a time: each of them reads or writes a stream of its own.
+        constexpr std::int64_t kStreams = 8;
+        for (std::int64_t begin = 0; begin < np; begin += kStreams) {
+            const auto end = std::min(np, begin + kStreams);
+            pairs_.for_each(q, [&](std::int64_t a, std::int64_t b, std::int64_t place) {
+                const double* from = tile.data() + place * step_q;
+                for (std::int64_t x = begin; x < end; ++x) {
+                    const double value = from[x * step_p];
+                    double* to = out.data() + x * nl * ns;
+                    if (l >= s) to[a * ns + b] = value;
+                    if (l <= s) to[b * ns + a] = value;
+                }
+            });
+        }
     };
     return {Shape(grid, std::move(entries)), std::move(make)};
 }

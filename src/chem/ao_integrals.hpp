@@ -41,14 +41,16 @@ struct AoTiling {
 AoTiling tile_atoms(const Basis& basis, std::int64_t target);
 /// A tile for each run of atoms with the same cluster.
 AoTiling tile_clusters(const Basis& basis, const std::vector<std::int64_t>& cluster_of_atom);
+/// Runs of neighbouring tiles joined while they have no more than `target` functions.
+AoTiling merge_tiles(const AoTiling& tiling, std::int64_t target);
 
 /// (p|q), tiles p >= q only, over pairs of basis functions.
 class AoIntegrals {
   public:
     AoIntegrals(const Integrals& integrals, AoTiling tiling, int threads);
     const PairIndex& pairs() const { return pairs_; }
-    /// (p|l s), made from the stored tiles on demand.
-    GeneratedTensor<double> half_unpacked() const;
+    /// (p|l s) for the tiles first to last (excluded) of p, made from the stored tiles on demand.
+    GeneratedTensor<double> half_unpacked(std::int64_t first, std::int64_t last) const;
     /// 2 J - K of a density with trace (number of electrons) / 2.
     Matrix two_electron(const Matrix& density, int threads) const;
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 
 #include "base/check.hpp"
+#include "base/shared_data.hpp"
 #include "chem/text.hpp"
 
 namespace tessera::chem {
@@ -15,6 +15,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr std::string_view kEnding = ".g94";
 constexpr std::string_view kMomenta = "SPDFGHI";
 
 bool is_separator(std::string_view line) { return line.starts_with("****"); }
@@ -63,7 +64,7 @@ std::vector<std::string> names_in(const std::string& folder) {
     std::vector<std::string> names;
     std::error_code none;
     for (const auto& entry : fs::directory_iterator(folder, none))
-        if (entry.path().extension() == ".g94") names.push_back(entry.path().stem().string());
+        if (entry.path().extension() == kEnding) names.push_back(entry.path().stem().string());
     std::sort(names.begin(), names.end());
     return names;
 }
@@ -105,29 +106,21 @@ BasisSet parse_g94(std::string_view text, const std::string& name) {
 }
 
 BasisSet find_basis(const std::string& name, const std::string& folder) {
-    const auto names = names_in(folder);
+    const auto names = folder.empty() ? list_shared_data("basis", kEnding) : names_in(folder);
     for (const auto& n : names)
-        if (equal_ignoring_case(n, name)) return parse_g94(read_text((fs::path(folder) / (n + ".g94")).string()), n);
+        if (equal_ignoring_case(n, name)) {
+            const auto file = n + std::string(kEnding);
+            return parse_g94(
+                read_text(folder.empty() ? find_shared_data("basis/" + file) : (fs::path(folder) / file).string()), n);
+        }
     std::error_code none;
     if (fs::is_regular_file(name, none)) return parse_g94(read_text(name), name);
-    require(!names.empty(), "basis '{}': no such file, and no basis sets are in {}; --basis-folder says where they are",
-            name, folder);
-    user_error("unknown basis '{}': there are {}, or give the path of a .g94 file", name, fmt::join(names, ", "));
-}
-
-std::string basis_folder() {
-    if (const char* given = std::getenv("TESSERA_BASIS"); given && *given) return given;
-    std::error_code none;
-    const fs::path program = fs::read_symlink("/proc/self/exe", none).parent_path();
-    // Installed and bundled: bin/../share. Built: build/ (tests in build/tests) lies in the source tree.
-    const fs::path places[] = {program / "../share/tessera/basis", program / "../share/basis",
-                               program / "../../share/basis"};
-    for (const auto& p : places)
-        if (fs::is_directory(p, none)) return p.lexically_normal().string();
-#ifdef TESSERA_SOURCE_SHARE
-    if (fs::is_directory(TESSERA_SOURCE_SHARE "/basis", none)) return TESSERA_SOURCE_SHARE "/basis";
-#endif
-    return places[0].lexically_normal().string();
+    if (names.empty())
+        user_error(
+            "basis '{}': no such file, and no basis sets are in {}; --basis-folder says where they are", name,
+            folder.empty() ? fmt::format("{}", fmt::join(shared_data_folders(), "/basis, ")) + "/basis" : folder);
+    user_error("unknown basis '{}': there are {}, or give the path of a .g94 file", shown(name),
+               fmt::join(names, ", "));
 }
 
 std::int64_t Basis::functions_of(std::int64_t atom) const {

@@ -26,10 +26,9 @@ struct BasisSet {
 inline constexpr int kHighestMomentum = 5;  // of the integral library as Debian builds it
 
 BasisSet parse_g94(std::string_view text, const std::string& name);
-/// A name ("cc-pvdz", any case) looked up in the folder, or the path of a file. UserError with what there is.
-BasisSet find_basis(const std::string& name, const std::string& folder);
-/// Where the basis sets lie: $TESSERA_BASIS, else next to the program (build tree, installed, bundle).
-std::string basis_folder();
+/// A name ("cc-pvdz", any case) looked up in the folder (none: basis/ of the shared files), or the path of a file.
+/// UserError with what there is.
+BasisSet find_basis(const std::string& name, const std::string& folder = {});
 
 struct PlacedShell {
     Shell shell;

@@ -30,7 +30,7 @@ RealTensor clustered_rotation(const Localised& orbitals, const Tiling& canonical
 
 DirectAbcd::DirectAbcd(const Integrals& integrals, const AoTiling& tiling, const Orbitals& orbitals, double screen,
                        std::int64_t tile)
-    : integrals_(integrals), tiling_(tiling), orbitals_(orbitals), engines_(integrals) {
+    : integrals_(integrals), tiling_(tiling), engines_(integrals) {
     const auto n = tiling.functions.tile_count();
     bounds_ = Matrix::Zero(n, n);
     for (std::int64_t a = 0; a < n; ++a)
@@ -44,6 +44,8 @@ DirectAbcd::DirectAbcd(const Integrals& integrals, const AoTiling& tiling, const
     const auto localised = foster_boys(orbitals.occupied_matrix, integrals.dipole());
     rotation_ = clustered_rotation(localised, orbitals.occupied.grid().tiling(1), tile);
     pairs_ = std::make_unique<PairIndex>(rotation_.grid().tiling(1));
+    occupied_ = to_tensor(orbitals.occupied_matrix, tiling.functions, orbitals.occupied.grid().tiling(1));
+    virtuals_ = to_tensor(orbitals.virtual_matrix, tiling.functions, orbitals.virtuals.grid().tiling(1));
     integrals_tensor_.make = [this](const TileInfo& info, std::span<double> out) {
         std::fill(out.begin(), out.end(), 0.0);
         const auto& shells = integrals_.basis().shells;
@@ -98,12 +100,12 @@ void DirectAbcd::set_screen(double screen) {
 RealTensor DirectAbcd::apply(const RealTensor& tau, const RealTensor& t1, TensorWork& w) {
     const RealTensor half = w.product("ijcd,ik->kjcd", tau, rotation_);
     RealTensor packed = pack_pairs(w.product("kjcd,jl->klcd", half, rotation_), *pairs_);
-    packed = w.product("pcd,lc->pld", packed, orbitals_.virtuals);
-    packed = w.product("pld,sd->pls", packed, orbitals_.virtuals);
-    RealTensor x = w.product("pls,lsmn->pmn", packed, integrals_tensor_);
+    packed = w.product("pcd,lc->pld", packed, virtuals_);
+    packed = w.product("pld,sd->pls", packed, virtuals_);
+    RealTensor x = w.lean_product("pls,lsmn->pmn", packed, integrals_tensor_);
     tiles_made_ = w.last().made_tiles;
-    RealTensor dressed = orbitals_.virtuals;
-    w.add_product("mk,ka->ma", orbitals_.occupied, t1, dressed, -1);
+    RealTensor dressed = virtuals_;
+    w.add_product("mk,ka->ma", occupied_, t1, dressed, -1);
     x = w.product("pmn,ma->pan", x, dressed);
     const RealTensor back = unpack_pairs(w.product("pan,nb->pab", x, dressed), *pairs_);
     return w.product("ilab,jl->ijab", w.product("klab,ik->ilab", back, rotation_), rotation_);

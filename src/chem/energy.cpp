@@ -4,15 +4,19 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <optional>
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
+#include "base/parallel.hpp"
 #include "base/units.hpp"
 #include "chem/checkpoint.hpp"
 #include "chem/clustering.hpp"
+#include "chem/memory.hpp"
 #include "chem/molecule.hpp"
 #include "chem/text.hpp"
 #include "chem/triples_energy.hpp"
+#include "tessera/storage/memory.hpp"
 
 namespace tessera::chem {
 
@@ -40,28 +44,7 @@ std::string name(Method method) {
 namespace {
 
 constexpr std::int64_t kFunctionsInTile = 16, kPairsInTile = 8;  // of basis functions, of localised orbitals
-
-/// Bytes of tensors held at once, at the worst moment. n functions, o correlated and v virtual orbitals.
-std::int64_t needed_bytes(std::int64_t functions, std::int64_t occupied, std::int64_t virtuals,
-                          const EnergyOptions& options) {
-    const auto n = static_cast<double>(functions), o = static_cast<double>(occupied), v = static_cast<double>(virtuals);
-    const double pairs = n * (n + 1) / 2, integrals = pairs * pairs / 2;
-    double most = integrals + 10 * n * n;
-    if (options.method == Method::mp2) most = std::max(most, integrals + pairs * n * o + pairs * o * v + o * o * v * v);
-    if (options.method == Method::ccsd || options.method == Method::ccsd_t) {
-        const bool stored = options.abcd == Abcd::stored;
-        const double kept = o * o * v * v + o * o * o * v + pairs * o * (o + v);
-        most = std::max(most, integrals + kept + pairs * n * v);
-        most = std::max(most, kept + pairs * n * v + pairs * v * v);
-        most = std::max(most, kept + pairs * v * v + (stored ? n * v * v * v : n * o * v * v + o * v * v * v));
-        if (stored) most = std::max(most, kept + n * v * v * v + v * v * v * v);
-        most = std::max(most, (stored ? v * v * v * v : o * o * n * n * 2) + o * v * v * v + 36 * o * o * v * v);
-        if (options.method == Method::ccsd_t)
-            most = std::max(most, (stored ? v * v * v * v : 0.0) + 3 * o * v * v * v + 20 * o * o * v * v);
-    }
-    constexpr double kRoom = 96 << 20;  // for tiles made on demand
-    return static_cast<std::int64_t>(8 * most + kRoom);
-}
+constexpr std::size_t kAtomsInScreenedTile = 2;  // smaller tiles have tighter bounds, but more of them cost more
 
 class Calculation {
   public:
@@ -90,7 +73,7 @@ class Calculation {
     }
     void check();
     void check_memory(std::int64_t functions);
-    std::vector<std::int64_t> order_by_clusters(std::int64_t functions);
+    void make_tilings(const BasisSet& set);
     void self_consistent_field();
     void share_orbitals(Communicator& ranks);
     void correlate();
@@ -102,8 +85,9 @@ class Calculation {
     EnergyResult result_;
     std::unique_ptr<Integrals> integrals_;
     std::unique_ptr<AoIntegrals> ao_;
-    AoTiling ao_tiling_;
+    AoTiling ao_tiling_, direct_tiling_;  // of the stored integrals, and of those made anew in each iteration
     RhfResult scf_;
+    std::optional<Checkpoint> checkpoint_;
     std::vector<std::size_t> input_atom_;   // of each atom: its place in the input
     std::vector<std::int64_t> input_rows_;  // of each basis function: likewise
 };
@@ -114,7 +98,10 @@ void Calculation::check() {
     require(options_.max_iterations >= 1, "{} iterations at most: at least one is needed", options_.max_iterations);
     require(options_.screen >= 0 && std::isfinite(options_.screen), "screening threshold {} is not a number >= 0",
             options_.screen);
-    require(options_.tile >= 1, "tiles of {} orbitals", options_.tile);
+    require(options_.tile >= 1, "tiles of {} orbitals: at least one is needed", options_.tile);
+    require(options_.checkpoint.empty() || options_.method >= Method::ccsd,
+            "checkpoint {}: it holds the amplitudes of CCSD, of which {} has none", options_.checkpoint,
+            name(options_.method));
     check_closed_shell(molecule_);
     if (options_.frozen_core)
         for (const auto& a : molecule_.atoms) result_.frozen += core_orbitals(a.number);
@@ -127,24 +114,42 @@ void Calculation::check() {
 
 void Calculation::check_memory(std::int64_t functions) {
     const auto pairs = molecule_.electrons() / 2;
-    const auto needed = needed_bytes(functions, pairs - result_.frozen, functions - pairs, options_);
+    MemoryQuestion question;
+    question.stored = &ao_tiling_;
+    question.direct = &direct_tiling_;
+    question.occupied = pairs - result_.frozen;
+    question.virtuals = functions - pairs;
+    question.method = options_.method;
+    question.abcd = options_.abcd;
+    question.tile = options_.tile;
+    question.threads = resolve_threads(options_.threads);
+    question.ranks = options_.communicator ? options_.communicator->size() : 1;
+    question.checkpoint = !options_.checkpoint.empty();
+    const auto needed = needed_bytes(question);
+    result_.memory_estimate = needed;
     if (options_.memory == 0 || needed <= options_.memory) return;
+    question.abcd = Abcd::direct;
+    const bool direct_would =
+        options_.abcd == Abcd::stored && options_.method >= Method::ccsd && needed_bytes(question) < needed;
     throw BudgetError(
-        fmt::format(
-            "a memory budget of {} ({} bytes) is too small for {} of {}: the smallest that works is "
-            "{} ({} bytes){}",
-            format_bytes(options_.memory), options_.memory, name(options_.method), molecule_.name, format_bytes(needed),
-            needed,
-            options_.abcd == Abcd::stored && options_.method >= Method::ccsd ? "; --abcd direct needs less" : ""),
+        fmt::format("a memory budget of {} ({} bytes) is too small for {} of {}: the smallest that works is "
+                    "{} ({} bytes){}",
+                    format_bytes(options_.memory), options_.memory, name(options_.method), molecule_.name,
+                    format_bytes(needed), needed,
+                    direct_would ? fmt::format("; --abcd direct needs {}", format_bytes(needed_bytes(question))) : ""),
         options_.memory, needed);
 }
 
-/// Neighbouring atoms make a tile of basis functions. Returns the cluster of each atom.
-std::vector<std::int64_t> Calculation::order_by_clusters(std::int64_t functions) {
+/// Neighbouring atoms make a tile of basis functions; puts the atoms in the order of their clusters.
+void Calculation::make_tilings(const BasisSet& set) {
     const auto target = std::min<std::int64_t>(options_.tile, kFunctionsInTile);
     std::vector<Point> points;
     for (const auto& a : molecule_.atoms) points.push_back(a.at);
-    auto group = cluster(points, (functions + target - 1) / target);
+    auto groups = (place(set, molecule_).functions + target - 1) / target;
+    if (options_.screen > 0)
+        groups = std::max(groups,
+                          static_cast<std::int64_t>((points.size() + kAtomsInScreenedTile - 1) / kAtomsInScreenedTile));
+    auto group = cluster(points, groups);
     std::vector<std::size_t> order(group.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return group[a] < group[b]; });
@@ -152,17 +157,22 @@ std::vector<std::int64_t> Calculation::order_by_clusters(std::int64_t functions)
     for (std::size_t i = 0; i < order.size(); ++i) molecule_.atoms[i] = atoms[order[i]];
     input_atom_ = std::move(order);
     std::sort(group.begin(), group.end());
-    return group;
+
+    integrals_ = std::make_unique<Integrals>(place(set, molecule_));
+    direct_tiling_ = tile_clusters(integrals_->basis(), group);
+    // Nothing is skipped of the stored integrals: neighbouring small clusters share a tile there.
+    ao_tiling_ = options_.screen > 0 ? merge_tiles(direct_tiling_, target) : direct_tiling_;
 }
 
 void Calculation::self_consistent_field() {
-    const auto folder = options_.basis_folder.empty() ? basis_folder() : options_.basis_folder;
-    const BasisSet set = find_basis(options_.basis, folder);
-    const auto clusters = order_by_clusters(place(set, molecule_).functions);
-    integrals_ = std::make_unique<Integrals>(place(set, molecule_));
+    const BasisSet set = find_basis(options_.basis, options_.basis_folder);
+    make_tilings(set);
     const Basis& basis = integrals_->basis();
     say(fmt::format("{} atoms, {} electrons, {} basis functions ({})", molecule_.atoms.size(), molecule_.electrons(),
                     basis.functions, basis.name));
+    const auto pairs = molecule_.electrons() / 2;
+    require(pairs <= basis.functions, "{}: {} electron pairs do not fit in {} functions of basis {}", molecule_.name,
+            pairs, basis.functions, basis.name);
     check_memory(basis.functions);
     std::vector<std::int64_t> first(input_atom_.size() + 1, 0);
     for (std::size_t a = 0; a < input_atom_.size(); ++a)
@@ -171,8 +181,14 @@ void Calculation::self_consistent_field() {
     for (std::size_t a = 0; a < input_atom_.size(); ++a)
         for (std::int64_t f = 0; f < basis.functions_of(static_cast<std::int64_t>(a)); ++f)
             input_rows_.push_back(first[input_atom_[a]] + f);
+    if (!options_.checkpoint.empty()) {
+        const Matrix overlap = integrals_->overlap();
+        const OrbitalCounts counts{basis.functions, pairs - result_.frozen, independent_functions(overlap) - pairs,
+                                   result_.frozen};
+        if (counts.virtuals > 0)
+            checkpoint_ = read_checkpoint(options_.checkpoint, counts, input_rows_, overlap, options_.communicator);
+    }
     double start = now_seconds();
-    ao_tiling_ = tile_clusters(basis, clusters);
     ao_ = std::make_unique<AoIntegrals>(*integrals_, ao_tiling_, options_.threads);
     result_.integral_seconds = now_seconds() - start;
     say(fmt::format("integrals in {:.2f} s", result_.integral_seconds));
@@ -245,12 +261,11 @@ void Calculation::correlate() {
     how.max_iterations = options_.max_iterations;
     how.log = options_.log;
     if (!options_.checkpoint.empty()) {
-        if (auto restart = read_checkpoint(options_.checkpoint, orbitals, input_rows_, scf_.overlap, work_)) {
-            t = std::move(restart->amplitudes);
-            say(fmt::format("going on from iteration {} in {}", restart->iteration, options_.checkpoint));
+        if (checkpoint_) {
+            t = amplitudes_of(*checkpoint_, options_.checkpoint, orbitals, scf_.overlap, work_);
+            say(fmt::format("going on from iteration {} in {}", checkpoint_->iteration, options_.checkpoint));
+            checkpoint_.reset();
         }
-        // Everyone has read it before anyone writes it.
-        if (options_.communicator) options_.communicator->barrier();
         how.keep = [&](const Amplitudes& now, int iteration, double) {
             if (options_.communicator && options_.communicator->rank() != 0) return;
             write_checkpoint(options_.checkpoint, orbitals, input_rows_, now, iteration);
@@ -259,9 +274,9 @@ void Calculation::correlate() {
     std::unique_ptr<AbcdTerm> abcd;
     DirectAbcd* direct = nullptr;
     if (stored) {
-        abcd = stored_abcd(mo.vvvv, o);
+        abcd = stored_abcd(mo.vvvv, o, v);
     } else {
-        auto term = std::make_unique<DirectAbcd>(*integrals_, ao_tiling_, orbitals, options_.screen, kPairsInTile);
+        auto term = std::make_unique<DirectAbcd>(*integrals_, direct_tiling_, orbitals, options_.screen, kPairsInTile);
         direct = term.get();
         abcd = std::move(term);
     }
@@ -276,6 +291,7 @@ void Calculation::correlate() {
 
     abcd.reset();
     mo.vvvv = {};
+    release_memory();  // the triples kernel has memory of its own
     start = now_seconds();
     say("(T)");
     int told = 0;  // quarters of the work

@@ -20,6 +20,12 @@ struct Orbitals {
 };
 Orbitals make_orbitals(const RhfResult& scf, std::int64_t frozen, const Tiling& functions, std::int64_t tile);
 
+/// (ac|bd) + (ad|bc) and (ac|bd) - (ad|bc) as [c d][a b], pairs c >= d and a >= b only.
+struct FourVirtuals {
+    PairIndex pairs{Tiling{}};
+    RealTensor plus, minus;
+};
+
 /// Integrals in chemists' notation. i, j, k, l are occupied, a, b, c, d virtual.
 struct MoIntegrals {
     RealTensor oovv;    // [i][j][a][b] = (ia|jb): the exchange integrals, indices as those of the doubles
@@ -27,8 +33,9 @@ struct MoIntegrals {
     RealTensor oooo;    // [k][i][l][j] = (ki|lj)
     RealTensor o_o_vv;  // [k][i][a][c] = (ki|ac)
     RealTensor ovvv;    // [k][c][a][d] = (kc|ad)
-    RealTensor vvvv;    // [c][d][a][b] = (ac|bd), with `four_virtuals` only
+    FourVirtuals vvvv;  // with `ccsd_four_virtuals` only
 };
+constexpr std::int64_t kTransformBlock = 32 << 20;  // bytes of integrals (x|ls) that are transformed at a time
 enum class Transform { mp2, ccsd, ccsd_four_virtuals };
 /// The basis integrals are given up on the way.
 MoIntegrals transform(std::unique_ptr<AoIntegrals> ao, const Orbitals& orbitals, Transform what, TensorWork& work);

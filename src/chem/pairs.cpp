@@ -16,37 +16,116 @@ PairIndex::PairIndex(Tiling single) : single_(std::move(single)) {
     pairs_ = Tiling::from_sizes(sizes);
 }
 
-GeneratedTensor<double> unpacked(const Tensor<double>& x, const PairIndex& pairs) {
-    std::vector<Tiling> tilings{pairs.single(), pairs.single()};
-    for (int d = 1; d < x.rank(); ++d) tilings.push_back(x.grid().tiling(d));
+std::vector<std::int64_t> PairIndex::positions() const {
+    const auto n = single_.extent();
+    std::vector<std::int64_t> at(static_cast<std::size_t>(n * n));
+    for (std::int64_t p = 0; p < pairs_.tile_count(); ++p) {
+        const auto bi = begin(tile_i(p)), bj = begin(tile_j(p)), first = pairs_.begin(TileIndex{p}).value;
+        for_each(p, [&](std::int64_t i, std::int64_t j, std::int64_t place) {
+            at[(bi + i) * n + bj + j] = at[(bj + j) * n + bi + i] = first + place;
+        });
+    }
+    return at;
+}
+
+void PairParts::add(Tensor<double> part) {
+    const auto tiles = part.grid().tiling(part.rank() - 1).tile_count();
+    first_of_.push_back(static_cast<std::int64_t>(part_of_.size()));
+    part_of_.insert(part_of_.end(), static_cast<std::size_t>(tiles), static_cast<std::int64_t>(parts_.size()));
+    parts_.push_back(std::move(part));
+}
+
+void PairParts::clear() {
+    parts_.clear();
+    part_of_.clear();
+    first_of_.clear();
+}
+
+std::span<const double> PairParts::tile(IndexVector rest, std::int64_t pair_tile) const {
+    const auto part = part_of_[pair_tile];
+    rest.push_back(pair_tile - first_of_[part]);
+    return parts_[part].tile(rest);
+}
+
+GeneratedTensor<double> PairParts::unpacked() const { return unpacked(0, parts_.at(0).grid().tiling(0).tile_count()); }
+
+GeneratedTensor<double> PairParts::unpacked(std::int64_t first, std::int64_t last) const {
+    const TileGrid& part = parts_.at(0).grid();
+    ensure(static_cast<std::int64_t>(part_of_.size()) == pairs_.pairs().tile_count(), "pairs in parts: {} of {} tiles",
+           part_of_.size(), pairs_.pairs().tile_count());
+    std::vector<std::int64_t> sizes;
+    for (auto t = first; t < last; ++t) sizes.push_back(part.tiling(0).size(TileIndex{t}));
+    std::vector<Tiling> tilings{Tiling::from_sizes(sizes)};
+    for (int d = 1; d + 1 < part.rank(); ++d) tilings.push_back(part.tiling(d));
+    tilings.push_back(pairs_.single());
+    tilings.push_back(pairs_.single());
     const TileGrid grid(std::move(tilings));
     std::vector<ShapeEntry> entries;
-    for (std::int64_t s = 0; s < x.tile_count(); ++s) {
-        const auto at = x.grid().coordinates(x.shape().tile(s));
-        IndexVector to{pairs.tile_i(at[0]), pairs.tile_j(at[0])};
-        for (int d = 1; d < x.rank(); ++d) to.push_back(at[d]);
-        // A diagonal tile holds each pair once, its square twice.
-        const double norm = x.shape().norm_of(s) * (to[0] == to[1] ? 1.4142135623730952 : 1.0);
-        entries.push_back({grid.ordinal(to), norm});
-        if (to[0] == to[1]) continue;
-        std::swap(to[0], to[1]);
-        entries.push_back({grid.ordinal(to), norm});
-    }
-    auto make = [&x, &pairs](const TileInfo& info, std::span<double> out) {
-        const auto i = info.coordinates[0], j = info.coordinates[1];
-        const auto pair_tile = pairs.tile_of(std::max(i, j), std::min(i, j));
-        IndexVector from{pair_tile};
-        for (int d = 2; d < info.coordinates.size(); ++d) from.push_back(info.coordinates[d]);
-        const auto tile = x.tile(from);
-        const auto columns = info.extents[1];
-        const auto run = static_cast<std::int64_t>(out.size()) / (info.extents[0] * columns);
-        pairs.for_each(pair_tile, [&](std::int64_t a, std::int64_t b, std::int64_t place) {
-            const double* row = tile.data() + place * run;
-            if (i >= j) std::copy_n(row, run, out.data() + (a * columns + b) * run);
-            if (i <= j) std::copy_n(row, run, out.data() + (b * columns + a) * run);
-        });
+    for (std::size_t n = 0; n < parts_.size(); ++n)
+        for (std::int64_t slot = 0; slot < parts_[n].tile_count(); ++slot) {
+            auto at = parts_[n].grid().coordinates(parts_[n].shape().tile(slot));
+            if (at[0] < first || at[0] >= last) continue;
+            const auto p = first_of_[n] + at[at.size() - 1], i = pairs_.tile_i(p), j = pairs_.tile_j(p);
+            at[0] -= first;
+            at[at.size() - 1] = i;
+            at.push_back(j);
+            // A diagonal tile holds each pair once, its square twice.
+            const double norm = parts_[n].shape().norm_of(slot) * (i == j ? 1.4142135623730952 : 1.0);
+            entries.push_back({grid.ordinal(at), norm});
+            if (i == j) continue;
+            std::swap(at[at.size() - 1], at[at.size() - 2]);
+            entries.push_back({grid.ordinal(at), norm});
+        }
+    auto make = [this, first](const TileInfo& info, std::span<double> out) {
+        const auto rank = info.coordinates.size();
+        const auto i = info.coordinates[rank - 2], j = info.coordinates[rank - 1];
+        const auto pair_tile = pairs_.tile_of(std::max(i, j), std::min(i, j));
+        IndexVector rest{info.coordinates[0] + first};
+        for (int d = 1; d + 2 < rank; ++d) rest.push_back(info.coordinates[d]);
+        const double* from = tile(std::move(rest), pair_tile).data();
+        const auto rows = info.extents[rank - 2], columns = info.extents[rank - 1], size = rows * columns;
+        const auto step = pairs_.pairs().size(TileIndex{pair_tile});
+        for (double *to = out.data(), *end = to + out.size(); to < end; to += size, from += step) {
+            if (i > j) {
+                std::copy_n(from, size, to);
+                continue;
+            }
+            const double* value = from;
+            for (std::int64_t a = 0; a < (i == j ? rows : columns); ++a)
+                for (std::int64_t b = 0; b < (i == j ? a + 1 : rows); ++b) {
+                    to[b * columns + a] = *value;
+                    if (i == j) to[a * columns + b] = *value;
+                    ++value;
+                }
+        }
     };
     return {Shape(grid, std::move(entries)), std::move(make)};
+}
+
+Shape lower_tiles(const TileGrid& grid) {
+    std::vector<ShapeEntry> entries;
+    for (std::int64_t t = 0; t < grid.tile_total(); ++t)
+        if (const auto at = grid.coordinates(TileOrdinal{t}); at[0] >= at[1]) entries.push_back({TileOrdinal{t}, 0.0});
+    return Shape(grid, std::move(entries));
+}
+
+Tensor<double> pack_first(const Tensor<double>& x, const PairIndex& pairs, int threads) {
+    const TileGrid grid{pairs.pairs(), x.grid().tiling(2)};
+    return Tensor<double>::generate(
+        Shape::dense(grid),
+        [&](const TileInfo& info, std::span<double> out) {
+            const auto q = info.coordinates[0];
+            const auto tile = x.tile({pairs.tile_i(q), pairs.tile_j(q), info.coordinates[1]});
+            if (tile.empty()) {  // all zero
+                std::fill(out.begin(), out.end(), 0.0);
+                return;
+            }
+            const auto columns = pairs.size(pairs.tile_j(q)), run = info.extents[1];
+            pairs.for_each(q, [&](std::int64_t i, std::int64_t j, std::int64_t place) {
+                std::copy_n(tile.data() + (i * columns + j) * run, run, out.data() + place * run);
+            });
+        },
+        threads);
 }
 
 Tensor<double> pack_pairs(const Tensor<double>& x, const PairIndex& pairs) {

@@ -31,13 +31,39 @@ class PairIndex {
             for (std::int64_t j = 0; j < (ti == tj ? i + 1 : size(tj)); ++j) visit(i, j, place++);
     }
 
+    /// At i n + j: where the pair of elements i, j (in either order) stands among all pairs.
+    std::vector<std::int64_t> positions() const;
+
   private:
     Tiling single_, pairs_;
     std::vector<std::int64_t> tile_i_;
 };
 
-/// x(p, ...) as x(i, j, ...), made on demand; x(j, i, ...) equals x(i, j, ...). The tensor must outlive it.
-GeneratedTensor<double> unpacked(const Tensor<double>& x, const PairIndex& pairs);
+/// x(..., p) in parts, each with a run of the tiles of p: what is made block by block and then needed as a whole.
+class PairParts {
+  public:
+    explicit PairParts(PairIndex pairs) : pairs_(std::move(pairs)) {}
+    const PairIndex& pairs() const { return pairs_; }
+    /// The next tiles of p, with the other indices as in the parts before.
+    void add(Tensor<double> part);
+    void clear();
+    /// x(r, ..., p) for tiles of the other indices and of p; empty where it is zero.
+    std::span<const double> tile(IndexVector rest, std::int64_t pair_tile) const;
+    /// x(..., i, j), made on demand, equal to x(..., j, i); of the first index the tiles first to last (excluded) only.
+    /// This must outlive it.
+    GeneratedTensor<double> unpacked() const;
+    GeneratedTensor<double> unpacked(std::int64_t first, std::int64_t last) const;
+
+  private:
+    PairIndex pairs_;
+    std::vector<Tensor<double>> parts_;
+    std::vector<std::int64_t> part_of_, first_of_;  // of each tile of p: its part; of each part: its first tile
+};
+
+/// x(i, j, p) with x(j, i, p) = x(i, j, p), tiles I >= J, as x(q, p).
+Tensor<double> pack_first(const Tensor<double>& x, const PairIndex& pairs, int threads);
+/// The tiles I >= J of a grid (i, j, p).
+Shape lower_tiles(const TileGrid& grid);
 
 /// x(i, j, a, b) with x(j, i, b, a) = x(i, j, a, b): its pairs i >= j as x(p, a, b), and back.
 Tensor<double> pack_pairs(const Tensor<double>& x, const PairIndex& pairs);

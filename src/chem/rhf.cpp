@@ -26,6 +26,8 @@ Matrix orthonormal_combinations(const Matrix& s) {
 
 }  // namespace
 
+std::int64_t independent_functions(const Matrix& overlap) { return orthonormal_combinations(overlap).cols(); }
+
 RhfResult rhf(const Molecule& molecule, const Integrals& integrals, const AoIntegrals& coulomb, const Matrix& guess,
               const RhfOptions& options) {
     RhfResult out;

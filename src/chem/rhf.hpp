@@ -27,6 +27,9 @@ struct RhfResult {
 /// Density of free atoms with fractional occupations, averaged over directions: trace (electrons) / 2.
 Matrix atomic_guess(const Molecule& molecule, const BasisSet& set, const Basis& basis);
 
+/// Orbitals that functions of this overlap make: without the near-dependent combinations.
+std::int64_t independent_functions(const Matrix& overlap);
+
 /// Throws NotConverged, and UserError where the electrons do not fit the basis.
 RhfResult rhf(const Molecule& molecule, const Integrals& integrals, const AoIntegrals& coulomb, const Matrix& guess,
               const RhfOptions& options);

@@ -81,6 +81,16 @@ RealTensor TensorWork::product(std::string_view spec, const RealOperand& a, cons
     return std::move(result.tensor);
 }
 
+RealTensor TensorWork::product(std::string_view spec, const RealOperand& a, const RealOperand& b, const Shape& only) {
+    const double start = now_seconds();
+    ContractOptions options;
+    options.result_shape = &only;
+    options.threads = threads_for(spec, a.shape(), &b.shape(), threads_);
+    auto result = shared_product(spec, a, b, options);
+    note(std::move(result.report), start);
+    return std::move(result.tensor);
+}
+
 void TensorWork::add_product(std::string_view spec, const RealOperand& a, const RealOperand& b, RealTensor& c,
                              double alpha) {
     const double start = now_seconds();
@@ -101,9 +111,8 @@ RealTensor TensorWork::lean_product(std::string_view spec, const RealOperand& a,
     const double start = now_seconds();
     ContractOptions options;
     options.threads = threads_for(spec, a.shape(), &b.shape(), threads_);
-    constexpr std::int64_t kRoom = 96 << 20;
     const auto grid = ContractionSpec(spec).result_grid(a.shape().grid(), b.shape().grid());
-    options.memory = kRoom + 8 * grid.element_total() + 64 * grid.tile_total();
+    options.memory = kMadeTiles + 8 * grid.element_total() + 64 * grid.tile_total();
     for (const auto* x : {&a, &b})
         if (x->stored()) options.memory += x->stored()->tile_bytes();
     try {
@@ -112,7 +121,7 @@ RealTensor TensorWork::lean_product(std::string_view spec, const RealOperand& a,
         return std::move(result.tensor);
     } catch (const BudgetError& e) {
         // A single tile is larger than the room.
-        options.memory = e.smallest_bytes() + kRoom;
+        options.memory = e.smallest_bytes() + kMadeTiles;
         auto result = shared_product(spec, a, b, options);
         note(std::move(result.report), start);
         return std::move(result.tensor);

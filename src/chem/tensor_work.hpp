@@ -21,12 +21,16 @@ struct TensorWorkers {
     int rank_count() const { return ranks ? ranks->size() : 1; }
 };
 
+constexpr std::int64_t kMadeTiles = 32 << 20;  // bytes for tiles made on demand, of lean_product
+
 class TensorWork {
   public:
     explicit TensorWork(TensorWorkers workers) : workers_(std::move(workers)), threads_(workers_.threads) {}
 
     /// alpha a b
     RealTensor product(std::string_view spec, const RealOperand& a, const RealOperand& b, double alpha = 1);
+    /// a b, the tiles of `only`.
+    RealTensor product(std::string_view spec, const RealOperand& a, const RealOperand& b, const Shape& only);
     /// c += alpha a b
     void add_product(std::string_view spec, const RealOperand& a, const RealOperand& b, RealTensor& c,
                      double alpha = 1);

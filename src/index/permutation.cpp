@@ -37,7 +37,8 @@ Permutation Permutation::after(const Permutation& first) const {
 bool Permutation::is_identity() const { return *this == identity(rank()); }
 
 IndexVector Permutation::apply(const IndexVector& v) const {
-    require(v.size() == rank(), "permutation {} of rank {} applied to {} numbers", to_string(*this), rank(), v.size());
+    if (v.size() != rank())
+        user_error("permutation {} of rank {} applied to {} numbers", to_string(*this), rank(), v.size());
     IndexVector out = v;
     for (int d = 0; d < rank(); ++d) out[d] = v[map_[d]];
     return out;

@@ -35,13 +35,15 @@ IndexVector TileGrid::tile_counts() const {
 }
 
 TileOrdinal TileGrid::ordinal(const IndexVector& coordinates) const {
-    require(coordinates.size() == rank(), "tile {}: {} coordinates for a tensor of rank {}", to_string(coordinates),
-            coordinates.size(), rank());
+    if (coordinates.size() != rank())
+        user_error("tile {}: {} coordinates for a tensor of rank {}", to_string(coordinates), coordinates.size(),
+                   rank());
     std::int64_t n = 0;
     for (int d = 0; d < rank(); ++d) {
-        require(coordinates[d] >= 0 && coordinates[d] < tilings_[d].tile_count(),
-                "tile {}: coordinate {} of index {} is outside 0..{}", to_string(coordinates), coordinates[d], d,
-                tilings_[d].tile_count() - 1);
+        // Called for every tile of every operation: the text of the message is made only where it is needed.
+        if (coordinates[d] < 0 || coordinates[d] >= tilings_[d].tile_count())
+            user_error("tile {}: coordinate {} of index {} is outside 0..{}", to_string(coordinates), coordinates[d], d,
+                       tilings_[d].tile_count() - 1);
         n += coordinates[d] * strides_[d];
     }
     return TileOrdinal{n};

@@ -11,6 +11,8 @@ cmake --install "$build" --prefix "$work/prefix" > "$work/install.log"
 "$work/prefix/bin/tessera" --version > /dev/null
 # It finds the machine files that were installed with it.
 (cd / && "$work/prefix/bin/tessera" simulate blocks:6,64,0.5 --machine summit --quiet)
+# And the basis sets and molecules.
+(cd / && "$work/prefix/bin/tessera" energy "$work/prefix/share/tessera/molecules/h2o.xyz" --method mp2 --quiet)
 
 # The README shows exactly this program.
 awk '/^```cpp/ {on = 1; next} /^```/ {if (on) exit} on' "$source/README.md" > "$work/readme.cpp"

@@ -336,6 +336,11 @@ class Energy(unittest.TestCase):
         krypton = self.write("krypton.xyz", "1\n\nKr 0 0 0\n")
         lithium = self.write("lithium.xyz", "1\n\nLi 0 0 0\n")
         basis = self.write("bad.g94", "H 0\nS 1 1.0\n -1 1\n")
+        foreign = self.folder / "foreign.h5"
+        header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2), }"
+        header += b" " * (117 - len(header)) + b"\n"
+        (self.folder / "two.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(32))
+        run("contract", "ij->ji", "--a", self.folder / "two.npy", "--out", foreign)
         for arguments, code, word in [
             ([self.folder / "none.xyz"], 2, "none.xyz"),
             ([self.folder], 2, str(self.folder)),
@@ -357,12 +362,33 @@ class Energy(unittest.TestCase):
             ([water, "--memory", "1KiB"], 3, "smallest"),
             ([water, "--checkpoint", self.folder / "no/such/x.h5"], 2, "no/such"),
             ([water, "--checkpoint", water, "--basis", "sto-3g"], 2, "h2o.xyz"),
+            ([water, "--checkpoint", self.folder], 2, "folder"),
+            ([water, "--checkpoint", foreign], 2, "not one of amplitudes"),
+            ([water, "--checkpoint", self.folder / "t.h5", "--method", "mp2"], 2, "amplitudes"),
+            ([water, "--charge", -400], 2, "205 electron pairs do not fit in 24 functions"),
             ([water, "--max-iterations", 2], 4, "did not converge"),
         ]:
             done = run("energy", *arguments, "--json", "--quiet", code=code)
             self.assertIn(word, done.stderr)
             self.assertEqual(done.stdout, "")
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+    def test_memory_is_a_promise(self):
+        for molecule, basis, more in [
+            ("h2o", "sto-3g", []),
+            ("n2", "cc-pvdz", ["--frozen-core", "--tile", 5]),
+            ("ch4", "def2-svp", ["--abcd", "direct", "--method", "ccsd"]),
+            ("ch4", "cc-pvdz", ["--checkpoint", self.folder / "m.h5"]),
+            ("c2h6", "cc-pvdz", ["--method", "mp2"]),
+            ("c2h6", "cc-pvdz", ["--frozen-core"]),
+        ]:
+            arguments = ["energy", self.MOLECULES / f"{molecule}.xyz", "--basis", basis, "--json", "--quiet", "--threads", 2, *more]
+            out = json.loads(run(*arguments).stdout)
+            self.assertLessEqual(out["peak_bytes"], out["memory_estimate"], arguments)
+        self.assertLess(out["memory_estimate"], 1.6 * out["peak_bytes"])
+        message = run(*arguments, "--memory", out["memory_estimate"] - 1, code=3).stderr
+        self.assertIn(str(out["memory_estimate"]), message)
+        run(*arguments, "--memory", out["memory_estimate"])
 
     def test_checkpoint(self):
         file = self.folder / "t.h5"
@@ -373,6 +399,18 @@ class Energy(unittest.TestCase):
         self.assertLess(second["iterations"], third["iterations"])
         self.assertAlmostEqual(second["ccsd"], third["ccsd"], 7)
         self.assertNotEqual(first["ccsd"], second["ccsd"])
+        # What does not belong to the calculation is told before it begins: no line of progress.
+        moved = self.write("moved.xyz", (self.MOLECULES / "h2o.xyz").read_text().replace("0.11", "0.31", 1))
+        self.assertNotEqual(moved.read_text(), (self.MOLECULES / "h2o.xyz").read_text())
+        for molecule, more, word in [
+            (self.MOLECULES / "h2o.xyz", ["--frozen-core"], "(1)"),
+            (self.MOLECULES / "h2o.xyz", ["--charge", 2], "4, 3 (0)"),
+            (self.MOLECULES / "ch4.xyz", [], "this calculation has 9"),
+            (moved, [], "another geometry"),
+        ]:
+            done = run("energy", molecule, "--basis", "sto-3g", "--method", "ccsd", "--checkpoint", file, *more, code=2)
+            self.assertIn(word, done.stderr)
+            self.assertNotIn("RHF", done.stdout)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/shared_data.hpp"
 #include "chem/basis.hpp"
 #include "tessera/chem/energy.hpp"
 
@@ -15,8 +16,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string share() { return fs::path(basis_folder()).parent_path().string(); }
-Molecule molecule(const std::string& name) { return read_xyz(share() + "/molecules/" + name + ".xyz"); }
+Molecule molecule(const std::string& name) { return read_xyz(find_shared_data("molecules/" + name + ".xyz")); }
+/// The build tree's shared files are links into the sources.
+fs::path reference_file() {
+    return fs::canonical(find_shared_data("molecules/h2o.xyz")).parent_path() /
+           "../../tests/data/reference_energies.json";
+}
 
 EnergyResult run(const Molecule& m, const std::string& basis, bool frozen, Method method = Method::ccsd_t,
                  Abcd abcd = Abcd::stored, double screen = 0, std::int64_t tile = 32) {
@@ -34,7 +39,7 @@ class Reference : public testing::TestWithParam<std::tuple<const char*, const ch
 
 TEST_P(Reference, AllMethods) {
     const auto [name, basis, frozen] = GetParam();
-    std::ifstream file(share() + "/../tests/data/reference_energies.json");
+    std::ifstream file(reference_file());
     ASSERT_TRUE(file);
     const auto all = nlohmann::json::parse(file);
     const auto expected = all["energies"][name][std::string(basis) + (frozen ? "/fc" : "/ae")];
@@ -61,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(Molecules, Reference,
 
 /// Many primitives of p and d shells on far atoms: what the integrals leave out adds up here before anywhere else.
 TEST(Energy, ButaneRhfAsReference) {
-    std::ifstream file(share() + "/../tests/data/reference_energies.json");
+    std::ifstream file(reference_file());
     ASSERT_TRUE(file);
     const auto all = nlohmann::json::parse(file);
     for (const char* basis : {"def2-svp", "cc-pvdz"}) {

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <numeric>
 
+#include "base/shared_data.hpp"
 #include "chem/abcd.hpp"
 #include "chem/basis.hpp"
 #include "chem/clustering.hpp"
@@ -75,16 +76,32 @@ TEST(Molecules, ClosedShellsOnly) {
 }
 
 TEST(BasisSets, AreFoundAndRead) {
-    const auto folder = basis_folder();
     for (const char* n : {"sto-3g", "DEF2-SVP", "cc-pVDZ"}) {
-        const auto set = find_basis(n, folder);
+        const auto set = find_basis(n);
         for (int z = 1; z <= 18; ++z) EXPECT_TRUE(set.elements.contains(z)) << n << z;
     }
     const auto water = parse_xyz("3\n\nO 0 0 0\nH 0 0 1\nH 0 1 0\n", "w");
-    EXPECT_EQ(place(find_basis("sto-3g", folder), water).functions, 7);
-    EXPECT_EQ(place(find_basis("cc-pvdz", folder), water).functions, 24);
-    EXPECT_USER_ERROR(find_basis("6-31g", folder), "cc-pvdz, def2-svp, sto-3g");
+    EXPECT_EQ(place(find_basis("sto-3g"), water).functions, 7);
+    EXPECT_EQ(place(find_basis("cc-pvdz"), water).functions, 24);
+    EXPECT_USER_ERROR(find_basis("6-31g"), "cc-pvdz, def2-svp, sto-3g");
     EXPECT_USER_ERROR(find_basis("cc-pvdz", "/nonexistent"), "/nonexistent");
+}
+
+TEST(BasisSets, OfTheUser) {
+    namespace fs = std::filesystem;
+    const auto folder = fs::temp_directory_path() / ("tessera_basis_" + std::to_string(getpid()));
+    fs::create_directories(folder / "share/basis");
+    const auto file = folder / "share/basis/Mine.g94";
+    std::ofstream(file) << "H 0\nS 1 1.00\n 0.4 1.0\n****\n";
+    // By path, by name in a folder, and by name among shared files that the environment names.
+    EXPECT_EQ(find_basis(file.string()).elements.size(), 1u);
+    EXPECT_EQ(find_basis("mine", (folder / "share/basis").string()).elements.size(), 1u);
+    setenv("TESSERA_SHARE", (folder / "share").c_str(), 1);
+    EXPECT_EQ(find_basis("MINE").elements.size(), 1u);
+    EXPECT_EQ(find_basis("sto-3g").elements.size(), 18u);
+    unsetenv("TESSERA_SHARE");
+    EXPECT_USER_ERROR(find_basis("mine"), "unknown basis 'mine'");
+    fs::remove_all(folder);
 }
 
 TEST(BasisSets, UsersFilesAndTheirErrors) {
@@ -106,7 +123,7 @@ TEST(BasisSets, UsersFilesAndTheirErrors) {
 
 TEST(Integrals, ShellsAreNormalisedAndBounded) {
     const auto m = parse_xyz("2\n\nO 0 0 0\nH 0 0.3 0.9\n", "oh");
-    const Integrals x(place(find_basis("cc-pvdz", basis_folder()), m));
+    const Integrals x(place(find_basis("cc-pvdz"), m));
     const Matrix s = x.overlap();
     for (Eigen::Index i = 0; i < s.rows(); ++i) EXPECT_NEAR(s(i, i), 1, 1e-12);
     Integrals::Coulomb engine(x);
@@ -131,7 +148,7 @@ TEST(Integrals, ShellsAreNormalisedAndBounded) {
 /// The Fock matrix from packed tiles against the sum as it is written.
 TEST(AoIntegrals, FockMatrixAgainstThePlainSum) {
     const auto m = parse_xyz("3\n\nO 0 0 0.1\nH 0 0.8 -0.4\nH 0.1 -0.7 -0.5\n", "w");
-    const Integrals x(place(find_basis("def2-svp", basis_folder()), m));
+    const Integrals x(place(find_basis("def2-svp"), m));
     const auto n = x.basis().functions;
     const auto shells = static_cast<std::int64_t>(x.basis().shells.size());
     Matrix d(n, n);
@@ -166,13 +183,6 @@ TEST(Pairs, UnpackedAndPackedAgree) {
     const PairIndex pairs(single);
     EXPECT_EQ(pairs.pairs().extent(), 36);
     const auto x = Tensor<double>::random(Shape::dense(TileGrid{pairs.pairs(), other, other}), 1);
-    const auto made = unpacked(x, pairs);
-    const auto full = Tensor<double>::generate(made.shape, made.make);
-    for (std::int64_t s = 0; s < full.tile_count(); ++s)
-        EXPECT_LE(full.shape().norm_of(s), made.shape.norm_of(s) * (1 + 1e-12));
-    const auto swapped = permute(full, {1, 0, 2, 3});
-    EXPECT_TRUE(full == swapped);
-
     const auto y = unpack_pairs(x, pairs);
     EXPECT_TRUE(pack_pairs(y, pairs) == x);
     EXPECT_TRUE(permute(y, {1, 0, 3, 2}) == y || max_abs(add(1.0, y, -1.0, permute(y, {1, 0, 3, 2}))) > 0);
@@ -183,6 +193,46 @@ TEST(Pairs, UnpackedAndPackedAgree) {
         for (int j = 0; j < i; ++j)
             for (int a = 0; a < 5; ++a)
                 for (int b = 0; b < 5; ++b) EXPECT_EQ(at(i, j, a, b), at(j, i, b, a));
+}
+
+/// (q|p) in parts along p, unpacked, against the plain definition; then packed along the other pair.
+TEST(Pairs, PartsUnpackToTheWhole) {
+    const Tiling single{3, 1, 4}, other{2, 3};
+    const PairIndex pairs(single), few(other);
+    const auto at = pairs.positions();
+    for (int i = 0; i < 8; ++i)
+        for (int j = 0; j < 8; ++j) EXPECT_EQ(at[i * 8 + j], at[j * 8 + i]);
+    const auto whole = Tensor<double>::random(Shape::dense(TileGrid{other, pairs.pairs()}), 1);
+    const auto dense = whole.to_dense();
+    PairParts parts(pairs);
+    const std::vector<std::int64_t> cuts{0, 2, 3, 6};
+    for (std::size_t c = 0; c + 1 < cuts.size(); ++c) {
+        std::vector<std::int64_t> sizes;
+        for (auto p = cuts[c]; p < cuts[c + 1]; ++p) sizes.push_back(pairs.pairs().size(TileIndex{p}));
+        parts.add(Tensor<double>::generate(
+            Shape::dense(TileGrid{other, Tiling::from_sizes(sizes)}), [&](const TileInfo& info, std::span<double> out) {
+                const auto from = whole.tile({info.coordinates[0], cuts[c] + info.coordinates[1]});
+                std::ranges::copy(from, out.begin());
+            }));
+    }
+    for (std::int64_t first : {0, 1}) {
+        const auto made = parts.unpacked(first, 2);
+        const auto full = Tensor<double>::generate(made.shape, made.make);
+        for (std::int64_t s = 0; s < full.tile_count(); ++s)
+            EXPECT_LE(full.shape().norm_of(s), made.shape.norm_of(s) * (1 + 1e-12));
+        const auto values = full.to_dense();
+        const auto from = first == 0 ? 0 : 2;
+        for (int x = from; x < 5; ++x)
+            for (int i = 0; i < 8; ++i)
+                for (int j = 0; j < 8; ++j)
+                    EXPECT_EQ(values[((x - from) * 8 + i) * 8 + j], dense[x * 36 + at[i * 8 + j]]);
+    }
+    const auto square = Tensor<double>::random(Shape::dense(TileGrid{other, other, single}), 2);
+    const auto packed = pack_first(square, few, 1).to_dense(), loose = square.to_dense();
+    const auto place = few.positions();
+    for (int i = 0; i < 5; ++i)
+        for (int j = 0; j <= i; ++j)
+            for (int x = 0; x < 8; ++x) EXPECT_EQ(packed[place[i * 5 + j] * 8 + x], loose[(i * 5 + j) * 8 + x]);
 }
 
 TEST(Clustering, GroupsNeighboursAlongTheChain) {
@@ -200,8 +250,8 @@ TEST(Clustering, GroupsNeighboursAlongTheChain) {
 }
 
 TEST(Localisation, OrbitalsOfEthaneSitOnTheirBonds) {
-    const auto m = read_xyz(basis_folder() + "/../molecules/c2h6.xyz");
-    const auto set = find_basis("sto-3g", basis_folder());
+    const auto m = read_xyz(find_shared_data("molecules/c2h6.xyz"));
+    const auto set = find_basis("sto-3g");
     const Integrals x(place(set, m));
     const AoIntegrals ao(x, tile_atoms(x.basis(), 16), 0);
     const auto scf = rhf(m, x, ao, atomic_guess(m, set, x.basis()), {});

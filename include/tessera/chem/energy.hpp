@@ -30,7 +30,7 @@ class NotConverged : public Error {
 struct EnergyOptions {
     Method method = Method::ccsd_t;
     std::string basis = "def2-svp";  // a name in basis_folder, or the path of a .g94 file
-    std::string basis_folder;        // empty: $TESSERA_BASIS, or share/ next to the program
+    std::string basis_folder;        // empty: basis/ of the files that come with the program, or of $TESSERA_SHARE
     bool frozen_core = false;
     /// SCF: energy change and orbital gradient; CC: energy change, and ten times this for the change of amplitudes.
     double converge = 1e-8;
@@ -39,7 +39,7 @@ struct EnergyOptions {
     /// With Abcd::direct: integral tiles whose bound per element is below this are not made.
     double screen = 0;
     std::string checkpoint;   // amplitudes, written each iteration; read first where the file is there
-    std::int64_t memory = 0;  // bytes; 0: no limit
+    std::int64_t memory = 0;  // bytes of the process: what may need more is refused; 0: no limit
     int threads = 0;          // 0: all cores
     std::int64_t tile = 32;   // about this many orbitals in a tile
     /// Ranks that share the work of large contractions and of the triples; each holds all tensors. None: this process.
@@ -67,6 +67,9 @@ struct EnergyResult {
     double seconds = 0, scf_seconds = 0, integral_seconds = 0, transform_seconds = 0, ccsd_seconds = 0;
     double triples_seconds = 0, contraction_seconds = 0, contraction_flops = 0, triples_flops = 0;
     std::int64_t contractions = 0;
+    /// Bytes this was expected to take at most, for the whole process: the smallest EnergyOptions::memory that is not
+    /// refused.
+    std::int64_t memory_estimate = 0;
 };
 
 /// UserError for input that cannot be treated, NotConverged where an iteration gives up.

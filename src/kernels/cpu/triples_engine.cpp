@@ -1,7 +1,6 @@
 #include "kernels/cpu/triples_engine.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "base/check.hpp"
 #include "base/parallel.hpp"
@@ -15,18 +14,13 @@ constexpr std::int64_t kGroupBytes = 1280 << 10;  // operand slices of a block t
 
 }  // namespace
 
-void AlignedDoubles::Free::operator()(double* p) const { std::free(p); }
-
 double* AlignedDoubles::reserve(std::int64_t count) {
-    if (count <= capacity_) return data_.get();
-    data_.reset();
-    capacity_ = 0;
-    const auto bytes =
-        static_cast<std::size_t>(checked_multiply(checked_add(count, 7, "workspace") / 8, 64, "workspace"));
-    data_.reset(static_cast<double*>(std::aligned_alloc(64, bytes)));
-    if (!data_) throw MachineError(fmt::format("no memory for a workspace of {} bytes", bytes));
-    capacity_ = count;
-    return data_.get();
+    const auto bytes = checked_multiply(checked_add(count, 7, "workspace") / 8, 64, "workspace");
+    if (bytes > data_.bytes()) {
+        data_ = Buffer();  // the old one goes before the new one comes
+        data_ = Buffer(bytes, nullptr, "workspace of the triples");
+    }
+    return reinterpret_cast<double*>(data_.data());
 }
 
 FusedEngine::FusedEngine(const BlockTiling& tiling, std::span<const FusedTerm> terms, TermKernel kernel, int threads,

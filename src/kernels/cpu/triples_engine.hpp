@@ -9,12 +9,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
 #include "kernels/cpu/triples_kernel.hpp"
 #include "kernels/triples.hpp"
+#include "storage/buffer.hpp"
 
 namespace tessera::kernels::cpu {
 
@@ -94,11 +94,7 @@ class AlignedDoubles {
     double* reserve(std::int64_t count);
 
   private:
-    struct Free {
-        void operator()(double* p) const;
-    };
-    std::unique_ptr<double, Free> data_;
-    std::int64_t capacity_ = 0;
+    Buffer data_;
 };
 
 class FusedEngine {

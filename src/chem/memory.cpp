@@ -1,0 +1,126 @@
+#include "chem/memory.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "chem/orbitals.hpp"
+#include "kernels/gemm.hpp"
+
+namespace tessera::chem {
+
+namespace {
+
+constexpr double kMiB = 1 << 20;
+constexpr double kProgram = 32 * kMiB;     // code, libraries, tables of the integrals
+constexpr double kEachThread = 16 * kMiB;  // an engine of the integral library, stacks; the rest is counted
+constexpr double kEachTensor = 2 * kMiB;   // large tensors end on huge pages
+constexpr double kSmallTensor = 4 * kMiB;  // what is below this comes from the heap, which keeps it
+constexpr double kHeap = 24 * kMiB;        // freed, but not given back
+constexpr int kDiis = 16, kDoubles = 22;   // tensors like the doubles: of DIIS, and of an iteration at once
+
+double stored_integrals(const PairIndex& pairs) {
+    double sum = 0, before = 0;
+    for (std::int64_t p = 0; p < pairs.pairs().tile_count(); ++p) {
+        const auto size = static_cast<double>(pairs.pairs().size(TileIndex{p}));
+        before += size;
+        sum += size * before;
+    }
+    return sum;
+}
+
+double largest(const Tiling& tiling) {
+    return tiling.tile_count() > 0 ? static_cast<double>(tiling.largest_tile()) : 0.0;
+}
+
+double padded(double extent, double step) { return std::ceil(extent / step) * step; }
+
+/// In numbers, not bytes.
+struct Sizes {
+    double n, o, v, functions, pairs, doubles, ovvv, ooov, small;
+};
+
+/// What transform() holds at most.
+double of_transform(const Sizes& s, const MemoryQuestion& q, double integrals, double function_pairs, double block,
+                    double made) {
+    const bool mp2 = q.method == Method::mp2, four = !mp2 && q.abcd == Abcd::stored;
+    const double ov = function_pairs * s.o * s.v, oo = mp2 ? 0 : function_pairs * s.o * s.o;
+    const double vv = four ? function_pairs * s.pairs : 0;
+    const double work = block * (s.n * s.n + s.n * (four ? s.v : s.o) + 2 * (four ? s.v * s.v : s.o * s.v));
+    double most = integrals + ov + oo + vv + work;
+    most = std::max(most, ov + oo + vv + 2 * s.doubles + s.o * s.v * s.n * s.o + made);
+    if (!mp2) {
+        most = std::max(most, ov + oo + vv + s.doubles + s.ovvv + s.o * s.v * s.n * s.v + made);
+        most = std::max(most, oo + vv + s.small + s.o * s.o * s.n * s.v + made);
+    }
+    if (four) {
+        const double rows = std::min(s.pairs, std::max(block, 256.0));
+        most = std::max(most, vv + s.small + s.pairs * s.pairs + made + rows * (s.n * s.v + 2 * s.v * s.v));
+        most = std::max(most, s.small + 3 * s.pairs * s.pairs);
+    }
+    return most;
+}
+
+double of_ccsd(const Sizes& s, const MemoryQuestion& q, double made) {
+    double most = s.small + s.ovvv + (kDiis + kDoubles) * s.doubles + 8 * s.ooov;
+    if (q.abcd == Abcd::stored) return most + 2 * s.pairs * s.pairs;
+    const double pairs = s.o * (s.o + 1) / 2;
+    // The rotated doubles by pairs over functions, before and after the product with the integrals.
+    return most + std::max(0.0, 2 * pairs * s.n * s.n + pairs * s.n * s.v + made - 8 * s.doubles);
+}
+
+/// The operands of the kernel as arrays, and its own copies of them, in whole vectors.
+double of_triples(const Sizes& s) {
+    if (s.o < 2) return 0;
+    const double o = s.o + 8, v = padded(s.v, 4);
+    const double copies = 2 * o * v * v * v + 4 * o * s.o * v * v;
+    return s.small + s.ovvv + 4 * s.doubles + s.ooov + copies;
+}
+
+}  // namespace
+
+std::int64_t needed_bytes(const MemoryQuestion& q) {
+    const PairIndex functions(q.stored->functions);
+    Sizes s{};
+    s.n = static_cast<double>(q.stored->functions.extent());
+    s.o = static_cast<double>(q.occupied);
+    s.v = static_cast<double>(q.virtuals);
+    s.pairs = s.v * (s.v + 1) / 2;
+    s.doubles = s.o * s.o * s.v * s.v;
+    s.ovvv = s.o * s.v * s.v * s.v;
+    s.ooov = s.o * s.o * s.o * s.v;
+    s.small = s.ovvv + 3 * s.doubles + 2 * s.ooov + s.o * s.o * s.o * s.o;
+    const double integrals = stored_integrals(functions);
+    const auto function_pairs = static_cast<double>(functions.pairs().extent());
+    const double block =
+        std::min(function_pairs, std::max(kTransformBlock / (8 * s.n * s.n), largest(functions.pairs())));
+
+    double most = integrals;
+    bool cc = false;
+    if (q.method != Method::rhf && s.v > 0) {
+        cc = q.method != Method::mp2;
+        // Tiles made on demand: room for a few, and for the largest one on each thread; never more than all of them.
+        const double of_tile = std::pow(largest(q.stored->functions), 2), tile = static_cast<double>(q.tile);
+        const double largest_made =
+            std::max({std::min(s.o, tile) * std::min(s.v, tile) * of_tile, 256.0 * of_tile,
+                      q.abcd == Abcd::direct ? std::pow(largest(q.direct->functions), 4) : 0.0});
+        const double all_made = std::max(s.o * s.v, q.abcd == Abcd::direct ? s.n * s.n : s.pairs) * s.n * s.n;
+        const double made = std::min(kMadeTiles / 8 + 2 * q.threads * largest_made, all_made);
+        most = std::max(most, of_transform(s, q, integrals, function_pairs, block, made));
+        if (cc) most = std::max(most, of_ccsd(s, q, made));
+        if (q.method == Method::ccsd_t) most = std::max(most, of_triples(s));
+        if (q.checkpoint) most += s.doubles;
+        // Ranks hold what they were dealt of the operands as well, and pass results on as arrays.
+        if (q.ranks > 1) most += s.pairs * s.pairs / q.ranks + 2 * s.ovvv + 4 * s.doubles;
+    }
+    double bytes = 8 * most + kProgram + kHeap + 8 * (30 + 2 * q.threads) * s.n * s.n;
+    bytes += q.threads * (kEachThread + static_cast<double>(kernels::gemm_workspace_bytes()));
+    if (cc) {
+        if (8 * s.doubles < kSmallTensor)
+            bytes += 8 * (kDiis + kDoubles) * s.doubles;
+        else
+            bytes += (kDiis + kDoubles) * kEachTensor;
+    }
+    return static_cast<std::int64_t>(bytes);
+}
+
+}  // namespace tessera::chem
