@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <map>
+#include <string>
 #include <random>
 
 #include "support/back_end.hpp"
@@ -60,6 +61,7 @@ void random_contractions(std::uint64_t seed, int trials) {
     trials = testing::trials(trials);
     Random r(seed);  // the same on all ranks
     Communicator& ranks = mpi_world();
+    std::map<std::string, int> done;
     for (int trial = 0; trial < trials; ++trial) {
         const ContractionSpec spec(kSpecs[r() % std::size(kSpecs)]);
         std::map<char, Tiling> tilings;
@@ -127,6 +129,7 @@ void random_contractions(std::uint64_t seed, int trials) {
             ASSERT_TRUE(many.algorithm == "split_k" || many.algorithm == "replicate_b") << label << ": " << e.what();
             continue;
         }
+        ++done[many.algorithm];
         ASSERT_EQ(checksum(got), checksum(want)) << label;
         ASSERT_TRUE(got.shape() == want.shape()) << label;
         EXPECT_EQ(report.sent_bytes, planned) << label;
@@ -136,6 +139,11 @@ void random_contractions(std::uint64_t seed, int trials) {
         if (made) {
             EXPECT_EQ(calls.load(), mine.made_tiles) << label;
         }
+    }
+    // What is refused is not tested: some of each must not be.
+    if (trials >= 100) {
+        EXPECT_GT(done["replicate_b"], 5);
+        EXPECT_GT(done["split_k"], 0);
     }
 }
 
