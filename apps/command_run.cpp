@@ -164,6 +164,7 @@ void run(const Options& o) {
             hashes.assign(static_cast<std::size_t>(plan.c.tile_count()), 0);
             if (consume)
                 for (auto slot : verify_slots(plan.c, v)) kept[slot];
+            ranks.barrier();  // or one would wait, with its clock running, for another's pause to end
             pause += now_seconds() - t;
         };
         const double start = now_seconds();

@@ -7,8 +7,8 @@
 
 #include <atomic>
 #include <map>
-#include <string>
 #include <random>
+#include <string>
 
 #include "support/back_end.hpp"
 #include "tessera/base/error.hpp"
