@@ -24,7 +24,6 @@ struct Options {
 constexpr std::size_t kMostSpans = 20'000'000;  // a trace beyond this is of no use to anyone
 
 void run_papers(const Options& o) {
-    require(o.planning.problem.empty() && o.trace.empty(), "--papers goes without a problem and without --trace");
     const auto table = simulate_papers([&](int number, int of, const std::string& command) {
         if (!o.common.quiet && !o.common.json) fmt::print(stderr, "{:>2} of {}  {}\n", number, of, command);
     });
@@ -123,7 +122,10 @@ Action add_simulate(CLI::App& app) {
     auto* command = app.add_subcommand("simulate", "predict the time line of a named problem on a described machine");
     add_planning(*command, o->planning, false);
     command->add_option("--trace", o->trace, "write the time line as a Chrome trace");
-    command->add_flag("--papers", o->papers, "published figures of Summit against simulated ones");
+    const auto of_a_problem = command->get_options();  // the table is always the same: none of these goes with it
+    auto* papers = command->add_flag("--papers", o->papers, "published figures of Summit against simulated ones");
+    for (auto* option : of_a_problem)
+        if (option != command->get_help_ptr()) papers->excludes(option);
     add_common(*command, o->common);
     command->footer(
         "A rank of machine summit is one socket: 21 cores and 3 GPUs. Rates come from the machine file.\n"
