@@ -1,8 +1,10 @@
 #pragma once
 // Pulay's extrapolation: the combination of the last iterates whose errors cancel best.
 
+#include <cmath>
 #include <deque>
 #include <functional>
+#include <vector>
 
 #include "chem/matrix.hpp"
 
@@ -31,21 +33,24 @@ class Diis {
     std::size_t size() const { return iterates_.size(); }
     const Iterate& iterate(std::size_t i) const { return iterates_[i]; }
 
+    /// They add up to one. Errors shrink by many powers of ten, so each is scaled to length one and the condition with
+    /// it: the smallest error has the weight one there, and no rounding can take the condition for zero.
     std::vector<double> coefficients() const {
         const auto n = static_cast<Eigen::Index>(errors_.size());
-        Eigen::MatrixXd b = Eigen::MatrixXd::Constant(n + 1, n + 1, -1.0);
-        // Errors shrink by many powers of ten: scaled, or the newest would drown.
-        const double scale = std::max(overlaps_.diagonal().minCoeff(), 1e-300);
-        b.topLeftCorner(n, n) = overlaps_ / scale;
-        b(n, n) = 0;
+        const Eigen::VectorXd length = overlaps_.diagonal().cwiseMax(1e-300).cwiseSqrt();
+        const Eigen::VectorXd weight = length.minCoeff() * length.cwiseInverse();
+        Eigen::MatrixXd b = Eigen::MatrixXd::Zero(n + 1, n + 1);
+        b.topLeftCorner(n, n) = length.cwiseInverse().asDiagonal() * overlaps_ * length.cwiseInverse().asDiagonal();
+        b.topRightCorner(n, 1) = weight;
+        b.bottomLeftCorner(1, n) = weight.transpose();
         Eigen::VectorXd right = Eigen::VectorXd::Zero(n + 1);
-        right(n) = -1;
-        const Eigen::VectorXd x = b.fullPivHouseholderQr().solve(right);
-        std::vector<double> out(x.data(), x.data() + n);
-        if (!x.allFinite()) {
-            out.assign(static_cast<std::size_t>(n), 0.0);
+        right(n) = 1;
+        const Eigen::VectorXd x = b.fullPivHouseholderQr().solve(right).head(n).cwiseProduct(weight);
+        std::vector<double> out(static_cast<std::size_t>(n), 0.0);
+        if (x.allFinite() && std::abs(x.sum() - 1) < 1e-6)
+            for (Eigen::Index i = 0; i < n; ++i) out[static_cast<std::size_t>(i)] = x(i) / x.sum();
+        else
             out.back() = 1;
-        }
         return out;
     }
 

@@ -11,6 +11,7 @@
 #include "chem/abcd.hpp"
 #include "chem/basis.hpp"
 #include "chem/clustering.hpp"
+#include "chem/diis.hpp"
 #include "chem/localise.hpp"
 #include "chem/molecule.hpp"
 #include "chem/pairs.hpp"
@@ -247,6 +248,23 @@ TEST(Clustering, GroupsNeighboursAlongTheChain) {
     // Points on top of each other leave no group empty.
     const auto same = cluster({{0, 0, 0}, {0, 0, 0}, {0, 0, 0}}, 2);
     EXPECT_EQ(same, std::vector<std::int64_t>(3, 0));
+}
+
+// One amplitude, as in helium: all errors are parallel, and shrink from 1 to 1e-14.
+TEST(Diis, ParallelErrorsOfAnyLength) {
+    Diis<double> diis(6, [](double a, double b) { return a * b; });
+    double error = 1;
+    for (int n = 0; n < 12; ++n, error *= n % 3 == 0 ? -0.02 : 0.15) {
+        diis.add(1 + error, error);
+        const auto c = diis.coefficients();
+        double sum = 0, x = 0;
+        for (std::size_t i = 0; i < c.size(); ++i) {
+            sum += c[i];
+            x += c[i] * diis.iterate(i);
+        }
+        EXPECT_NEAR(sum, 1, 1e-12) << n;
+        EXPECT_LE(std::abs(x - 1), std::max(1e-12, 1e-6 * std::abs(error)) + (n == 0 ? 1 : 0)) << n;
+    }
 }
 
 TEST(Localisation, OrbitalsOfEthaneSitOnTheirBonds) {
