@@ -226,7 +226,7 @@ TYPED_TEST(Gemm, LongAndThin) {
     const std::int64_t shapes[][3] = {{5, 9, 2100},  {3, 4000, 40}, {2000, 5, 60},  {1, 1, 5000},
                                       {300, 1, 700}, {1, 700, 300}, {17, 1500, 130}};
     for (const auto& [m, n, k] : shapes) {
-        for (int style = 0; style < 3; ++style) {
+        for (int style = 0; style < (kFewer == 1 ? 3 : 1); ++style) {
             const Placed a = place(rng, {m}, {k}, style), b = place(rng, {k}, {n}, style),
                          c = place(rng, {m}, {n}, style);
             Problem<T> problem;
