@@ -226,7 +226,6 @@ void HostWorker::place_partials() {
     arena += static_cast<std::int64_t>(sets_) * largest;
 }
 
-/// The fixed tree: neighbours, then neighbours of those.
 void HostWorker::join_window(Window& window) {
     if (window.joined >= 0) return;
     flush_finishes(0);
@@ -234,9 +233,9 @@ void HostWorker::join_window(Window& window) {
     for (const auto c : window.tiles) {
         const auto first = in_.first_sum[c], sums = in_.first_sum[c + 1] - first;
         std::vector<PlanMove> moves;
-        for (std::int32_t stride = 1; stride < sums; stride *= 2)
-            for (std::int32_t i = 0; i + stride < sums; i += 2 * stride)
-                moves.push_back({first + i + stride, first + i});
+        fixed_tree(static_cast<std::size_t>(sums), [&](std::size_t to, std::size_t from) {
+            moves.push_back({first + static_cast<std::int32_t>(from), first + static_cast<std::int32_t>(to)});
+        });
         steps.push_back(w_.add_merge(rank_, moves));
         w_.add_finish(first, steps.back());
     }

@@ -105,7 +105,7 @@ std::int32_t PlanWriter::sum_at_owner(std::int32_t c, bool in_place) {
     return static_cast<std::int32_t>(plan.sums.size()) - 1;
 }
 
-/// The fixed tree: neighbours, then neighbours of those. Two sums of one rank are joined there; else both go to the
+/// Two sums of one rank are joined there; else both go to the
 /// owner.
 void PlanWriter::plan_closing(std::int32_t c) {
     Closing out{c, {}, {}, {}, -1};
@@ -120,21 +120,20 @@ void PlanWriter::plan_closing(std::int32_t c) {
         sums[i] = to;
         moved[i] = true;
     };
-    for (std::size_t stride = 1; stride < sums.size(); stride *= 2)
-        for (std::size_t i = 0; i + stride < sums.size(); i += 2 * stride) {
-            const bool apart = plan.sums[sums[i]].rank != plan.sums[sums[i + stride]].rank;
-            if (apart) {
-                bring(i);
-                bring(i + stride);
-            }
-            const PlanMove merge{sums[i + stride], sums[i]};
-            if (apart || moved[i] || moved[i + stride]) {
-                out.owner.push_back(merge);
-                moved[i] = true;
-            } else {
-                out.local.emplace_back(plan.sums[sums[i]].rank, merge);
-            }
+    fixed_tree(sums.size(), [&](std::size_t i, std::size_t j) {
+        const bool apart = plan.sums[sums[i]].rank != plan.sums[sums[j]].rank;
+        if (apart) {
+            bring(i);
+            bring(j);
         }
+        const PlanMove merge{sums[j], sums[i]};
+        if (apart || moved[i] || moved[j]) {
+            out.owner.push_back(merge);
+            moved[i] = true;
+        } else {
+            out.local.emplace_back(plan.sums[sums[i]].rank, merge);
+        }
+    });
     bring(0);
     out.result = sums[0];
     closing_.push_back(std::move(out));

@@ -13,6 +13,13 @@ namespace tessera {
 
 class PlanWriter;
 
+/// The fixed tree that joins the sums of a result tile: neighbours, then neighbours of those. Calls join(to, from).
+template <class Join>
+void fixed_tree(std::size_t sums, Join&& join) {
+    for (std::size_t stride = 1; stride < sums; stride *= 2)
+        for (std::size_t i = 0; i + stride < sums; i += 2 * stride) join(i, i + stride);
+}
+
 /// The arithmetic of one rank.
 class Worker {
   public:
