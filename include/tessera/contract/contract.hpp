@@ -42,6 +42,7 @@ struct ContractOptions {
     std::vector<int> devices = {};
     std::int64_t device_memory = 0;
     std::string blocks = "auto";
+    PlanParameters parameters = {};  // of device plans; what is not set is computed
     bool trace = false;  // keep what each device and link did when: ContractReport::trace
     /// Called with the plan before any work.
     std::function<void(const Plan&)> on_plan = {};
