@@ -109,6 +109,10 @@ class Cutter {
             if (loads >= fewest && n > 4) break;
             fewest = std::min(fewest, loads);
         }
+        for (const auto& way : ways_)
+            nothing_twice_ |= std::all_of(way.devices.begin(), way.devices.end(), [](const DeviceLayout& d) {
+                return d.by_block[0] == d.distinct[0] && d.by_block[1] == d.distinct[1];
+            });
     }
 
     /// Published: blocks of at most half the memory.
@@ -253,24 +257,27 @@ class Cutter {
     }
 
     /// Bytes of A and of a stored B that come to a device: once for every block that uses them, or once if they stay.
-    std::int64_t loads_of(const DeviceLayout& d, const ChunkLimits& limits) {
-        std::int64_t distinct[2] = {0, 0}, by_block[2] = {0, 0};
-        for (int o = 0; o < 2; ++o) seen_[o].assign(in_.bytes(static_cast<Operand>(o)).size(), -1);
-        for (std::size_t n = 0; n < d.blocks.size(); ++n)
-            for (auto i : d.blocks[n].sums)
+    std::int64_t loads_of(DeviceLayout& d, const ChunkLimits& limits) {
+        if (seen_[0].empty())
+            for (int o = 0; o < 2; ++o) seen_[o].assign(in_.bytes(static_cast<Operand>(o)).size(), -1);
+        const auto first = stamp_;  // of this device's blocks
+        for (const auto& block : d.blocks) {
+            for (auto i : block.sums)
                 for (auto p = in_.sums[i].first; p < in_.sums[i].last; ++p)
                     for (int o = 0; o < 2; ++o) {
                         const auto operand = static_cast<Operand>(o);
                         const auto t = in_.tile_of(operand, p);
                         auto& seen = seen_[o][t];
-                        if (seen == static_cast<std::int32_t>(n)) continue;
+                        if (seen == stamp_) continue;
                         const auto bytes = in_.bytes_on_device(operand)[t];
-                        by_block[o] += bytes;
-                        if (seen < 0) distinct[o] += bytes;
-                        seen = static_cast<std::int32_t>(n);
+                        d.by_block[o] += bytes;
+                        if (seen < first) d.distinct[o] += bytes;
+                        seen = stamp_;
                     }
-        const auto stays = what_stays(in_, limits, d, distinct);
-        return (stays.a ? distinct : by_block)[0] + (made_b_ ? 0 : (stays.b ? distinct : by_block)[1]);
+            ++stamp_;
+        }
+        const auto stays = what_stays(in_, limits, d);
+        return (stays.a ? d.distinct : d.by_block)[0] + (made_b_ ? 0 : (stays.b ? d.distinct : d.by_block)[1]);
     }
 
     /// Heaviest first to the device with the least; each keeps its blocks in the order of the patches.
@@ -303,7 +310,7 @@ class Cutter {
     MemoryCase case_of(const DeviceLayout& d) const {
         if (d.distinct[0] + d.distinct[1] + d.c_regions * d.c_bytes <= memory_) return MemoryCase::all_fits;
         if (d.blocks.size() == 1) return MemoryCase::c_fits;
-        return d.brought[1] == d.distinct[1] ? MemoryCase::b_fits : MemoryCase::nothing_fits;
+        return d.by_block[1] == d.distinct[1] ? MemoryCase::b_fits : MemoryCase::nothing_fits;
     }
 
     /// What the parameters came to.
@@ -344,6 +351,7 @@ class Cutter {
     std::vector<PlanCandidate> weighed_;  // likewise
     bool nothing_twice_ = false;          // no way can load less
     std::vector<std::int32_t> seen_[2];
+    std::int32_t stamp_ = 0;
 };
 
 }  // namespace

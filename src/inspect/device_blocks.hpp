@@ -39,8 +39,8 @@ struct DeviceLayout {
     int c_regions = 1, buffers = 1;
     std::int64_t c_bytes = 0, resident_bytes = 0, chunk_bytes = 0;
     std::vector<Block> blocks;
-    std::int64_t distinct[2] = {0, 0}, brought[2] = {0, 0};  // bytes of A and B: each tile once; as often as it comes
-    int depth = 0;                                           // of the deepest chunk
+    std::int64_t distinct[2] = {0, 0}, by_block[2] = {0, 0};  // bytes of A and B: each tile once; once for each block
+    int depth = 0;                                            // of the deepest chunk
     std::int64_t total() const { return c_regions * c_bytes + resident_bytes + buffers * chunk_bytes; }
 };
 
@@ -74,12 +74,11 @@ struct ChunkLimits {
     std::int64_t chunk;   // bytes of a chunk, where given; else 0
     int depth;            // of a chunk, at most
 };
-/// Whether tiles of A, and of B, stay on a device for all of its blocks, these being their bytes.
+/// Whether tiles of A, and of B, stay on a device for all of its blocks.
 struct Staying {
     bool a, b;
 };
-Staying what_stays(const Inspection& in, const ChunkLimits& limits, const DeviceLayout& layout,
-                   const std::int64_t (&distinct)[2]);
+Staying what_stays(const Inspection& in, const ChunkLimits& limits, const DeviceLayout& layout);
 
 /// Places the sums of the layout's blocks and cuts the blocks into chunks; adds what is loaded.
 void cut_chunks(const Inspection& in, const ChunkLimits& limits, DeviceLayout& layout, std::int64_t& loaded);

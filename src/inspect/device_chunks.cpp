@@ -2,6 +2,7 @@
 // done.
 
 #include <algorithm>
+#include <utility>
 
 #include "inspect/device_blocks.hpp"
 #include "machine/device_layout.hpp"
@@ -57,21 +58,18 @@ class ChunkCutter {
             for (auto i : block.sums) {
                 block.offsets.push_back(at);
                 at += in_.bytes_on_device(Operand::c)[in_.sums[i].c];
-                for (auto p = in_.sums[i].first; p < in_.sums[i].last; ++p)
-                    for (int o = 0; o < 2; ++o) {
-                        const auto t = in_.tile_of(static_cast<Operand>(o), p);
-                        if (seen_[o][t] >= 0) continue;
-                        seen_[o][t] = 0;
-                        d_.distinct[o] += bytes_[o][t];
-                        if (o == 1 && limits_.b_held) block.held.push_back({Operand::b, t, bytes_[1][t], 0, false});
-                    }
+                if (!limits_.b_held) continue;
+                for (auto p = in_.sums[i].first; p < in_.sums[i].last; ++p) {
+                    const auto t = in_.tile_of(Operand::b, p);
+                    if (std::exchange(seen_[1][t], 0) < 0)
+                        block.held.push_back({Operand::b, t, bytes_[1][t], 0, false});
+                }
             }
             std::sort(block.held.begin(), block.held.end(),
                       [](const auto& x, const auto& y) { return x.slot < y.slot; });
             for (auto& t : block.held) {
                 t.offset = at;
                 at += t.bytes;
-                d_.brought[1] += t.bytes;
                 if (!made_b_) loaded_ += t.bytes;
             }
             block.bytes = at;
@@ -83,7 +81,7 @@ class ChunkCutter {
     void settle() {
         const auto rest = limits_.memory - d_.c_regions * d_.c_bytes;
         const auto* distinct = d_.distinct;
-        const auto stays = what_stays(in_, limits_, d_, d_.distinct);
+        const auto stays = what_stays(in_, limits_, d_);
         stays_[0] = stays.a;
         stays_[1] = stays.b;
         const auto left = rest - (stays_[0] ? distinct[0] : 0) - (stays_[1] ? distinct[1] : 0);
@@ -162,7 +160,6 @@ class ChunkCutter {
         const auto operand = static_cast<Operand>(o);
         const auto bytes = bytes_[o][t];
         if (stays_[o] ? came_[o][t] : seen_[o][t] == stamp_) return;
-        d_.brought[o] += bytes;
         if (stays_[o]) {
             came_[o][t] = true;
             chunk.tiles.push_back({operand, t, bytes, d_.resident_bytes, true});
@@ -235,8 +232,8 @@ class ChunkCutter {
 
 }  // namespace
 
-Staying what_stays(const Inspection& in, const ChunkLimits& limits, const DeviceLayout& layout,
-                   const std::int64_t (&distinct)[2]) {
+Staying what_stays(const Inspection& in, const ChunkLimits& limits, const DeviceLayout& layout) {
+    const auto* distinct = layout.distinct;
     const auto rest = limits.memory - layout.c_regions * layout.c_bytes;
     const auto room = std::max(limits.unit, std::min(limits.memory / 16, kChunkBytes / 2));
     if (layout.blocks.size() <= 1) return {false, false};

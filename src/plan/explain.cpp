@@ -188,8 +188,8 @@ std::string explain(const Plan& plan) {
                            format_bytes(n.loaded_bytes), format_bytes(n.stored_bytes), format_bytes(n.copied_bytes));
         out += fmt::format("  loads      A {:.2f} times, B {:.2f} times\n", loads(plan, Operand::a),
                            loads(plan, Operand::b));
-        out += fmt::format("  on device  {} at most; {}: {}\n", format_bytes(n.peak_device_bytes),
-                           name(plan.memory_case), meaning(plan.memory_case));
+        out += fmt::format("  on device  {} at most\n", format_bytes(n.peak_device_bytes));
+        out += fmt::format("  case       {}: {}\n", name(plan.memory_case), meaning(plan.memory_case));
         out += parameter_lines(plan);
     }
     if (plan.candidates.size() > 1)
@@ -200,7 +200,8 @@ std::string explain(const Plan& plan) {
             if (c.possible) {
                 figures = plan.ranks > 1 ? format_bytes(c.bytes_sent) + " sent, " : "";
                 if (plan.devices_per_rank > 0) figures += format_bytes(c.bytes_loaded) + " to devices, ";
-                figures += format_seconds(c.seconds_predicted) + " predicted";
+                figures += format_seconds(c.seconds_predicted) +
+                           (plan.ranks > 1 ? " predicted" : " for the busiest device or link");
             }
             out += fmt::format("  {} {:<19} {}\n", c.chosen ? "chosen  " : "weighed ", what, figures);
         }
