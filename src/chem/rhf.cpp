@@ -11,22 +11,22 @@ namespace tessera::chem {
 
 namespace {
 
-constexpr double kDependent = 1e-7;  // overlap eigenvalue below which a combination of functions is left out
-
-/// X with X^T S X = 1, without the near-dependent combinations.
-Matrix orthonormal_combinations(const Matrix& s) {
-    const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(s);
-    const Vector& values = solver.eigenvalues();
-    Eigen::Index first = 0;
-    while (first < values.size() && values(first) < kDependent) ++first;
-    Matrix x = solver.eigenvectors().rightCols(values.size() - first);
-    for (Eigen::Index k = 0; k < x.cols(); ++k) x.col(k) /= std::sqrt(values(first + k));
-    return x;
-}
+constexpr double kDependent = 1e-7;        // overlap eigenvalue below which a combination of functions is left out
+constexpr double kNearlyDependent = 1e-5;  // below which digits are lost that a user may miss
 
 }  // namespace
 
-std::int64_t independent_functions(const Matrix& overlap) { return orthonormal_combinations(overlap).cols(); }
+Orthonormal orthonormal_combinations(const Matrix& overlap) {
+    const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(overlap);
+    const Vector& values = solver.eigenvalues();
+    Eigen::Index first = 0;
+    while (first < values.size() && values(first) < kDependent) ++first;
+    Orthonormal out;
+    out.x = solver.eigenvectors().rightCols(values.size() - first);
+    for (Eigen::Index k = 0; k < out.x.cols(); ++k) out.x.col(k) /= std::sqrt(values(first + k));
+    if (first < values.size()) out.smallest = values(first);
+    return out;
+}
 
 RhfResult rhf(const Molecule& molecule, const Integrals& integrals, const AoIntegrals& coulomb, const Matrix& guess,
               const RhfOptions& options) {
@@ -37,13 +37,23 @@ RhfResult rhf(const Molecule& molecule, const Integrals& integrals, const AoInte
     };
     out.overlap = integrals.overlap();
     const Matrix h = integrals.core_hamiltonian(molecule);
-    const Matrix x = orthonormal_combinations(out.overlap);
+    const auto [x, smallest] = orthonormal_combinations(out.overlap);
     out.dropped = h.rows() - x.cols();
+    out.smallest_overlap = smallest;
+    const bool near = smallest < kNearlyDependent;
+    const auto warn = [&](const std::string& line) {
+        if (options.warn) options.warn(line);
+    };
     if (out.dropped > 0)
-        say(
-            fmt::format("warning: {} nearly dependent combinations of basis functions are left out (overlap eigenvalue "
-                        "below {:.0e})",
-                        out.dropped, kDependent));
+        warn(
+            fmt::format("{} nearly dependent combination{} of basis functions left out (overlap eigenvalue below "
+                        "{:.0e})",
+                        out.dropped, out.dropped == 1 ? " is" : "s are", kDependent));
+    if (near)
+        warn(
+            fmt::format("the basis functions are nearly dependent (smallest overlap eigenvalue {:.1e}): about {:.0f} "
+                        "digits are lost",
+                        smallest, -std::log10(smallest)));
     out.occupied = molecule.electrons() / 2;
     require(out.occupied <= x.cols(), "{}: {} electron pairs do not fit in {} orbitals of basis {}", molecule.name,
             out.occupied, x.cols(), integrals.basis().name);
@@ -83,8 +93,14 @@ RhfResult rhf(const Molecule& molecule, const Integrals& integrals, const AoInte
         }
         density = occupied * occupied.transpose();
     }
-    throw NotConverged(fmt::format("{}: the SCF did not converge in {} iterations (energy {:.8f})", molecule.name,
-                                   options.max_iterations, last));
+    throw NotConverged(
+        fmt::format("{}: the SCF did not converge in {} iterations (energy {:.8f}){}", molecule.name,
+                    options.max_iterations, last,
+                    near ? fmt::format("; the basis functions are nearly dependent (overlap eigenvalue {:.1e}): use "
+                                       "fewer diffuse ones, or a looser --converge",
+                                       smallest)
+                         : ""),
+        "scf", out.iterations, last);
 }
 
 }  // namespace tessera::chem
