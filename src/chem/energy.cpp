@@ -8,6 +8,7 @@
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
+#include "base/cpu.hpp"
 #include "base/parallel.hpp"
 #include "base/units.hpp"
 #include "chem/checkpoint.hpp"
@@ -98,7 +99,10 @@ class Calculation {
         outcome.share(*options_.communicator, 0);
     }
     void check();
+    std::int64_t memory_limit() const { return options_.memory > 0 ? options_.memory : memory_bytes(); }
     void check_memory(std::int64_t functions);
+    void check_rough_memory(std::int64_t functions);
+    [[noreturn]] void refuse_memory(const std::string& smallest, std::int64_t needed);
     void make_tilings(const BasisSet& set);
     void self_consistent_field();
     void share_orbitals(Communicator& ranks);
@@ -126,6 +130,8 @@ void Calculation::check() {
             options_.screen);
     require(options_.share_from >= 0, "{} multiply-adds to share from is not a number >= 0", options_.share_from);
     require(options_.tile >= 1, "tiles of {} orbitals: at least one is needed", options_.tile);
+    require(options_.abcd == Abcd::stored || options_.method >= Method::ccsd,
+            "--abcd direct: {} has no integrals over four virtuals", name(options_.method));
     require(options_.checkpoint.empty() || options_.method >= Method::ccsd,
             "checkpoint {}: it holds the amplitudes of CCSD, of which {} has none", options_.checkpoint,
             name(options_.method));
@@ -156,17 +162,33 @@ void Calculation::check_memory(std::int64_t functions) {
     question.checkpoint = !options_.checkpoint.empty();
     const auto needed = needed_bytes(question);
     result_.memory_estimate = needed;
-    if (options_.memory == 0 || needed <= options_.memory) return;
+    if (needed <= memory_limit()) return;
     question.abcd = Abcd::direct;
     const bool direct_would =
         options_.abcd == Abcd::stored && options_.method >= Method::ccsd && needed_bytes(question) < needed;
-    throw BudgetError(
-        fmt::format("a memory budget of {} ({} bytes) is too small for {} of {}: the smallest that works is "
-                    "{} ({} bytes){}",
-                    format_bytes(options_.memory), options_.memory, name(options_.method), molecule_.name,
-                    format_bytes(needed), needed,
+    refuse_memory(
+        fmt::format("{} ({} bytes){}", format_bytes(needed), needed,
                     direct_would ? fmt::format("; --abcd direct needs {}", format_bytes(needed_bytes(question))) : ""),
-        options_.memory, needed);
+        needed);
+}
+
+/// Where the stored integrals alone are too much, before anything grows with the number of atoms.
+void Calculation::check_rough_memory(std::int64_t functions) {
+    const double least = std::pow(static_cast<double>(functions), 4);  // n^4 / 8 numbers
+    constexpr std::size_t kFewAtoms = 1000;                            // the exact figure is soon known
+    if (least <= static_cast<double>(memory_limit()) || molecule_.atoms.size() <= kFewAtoms) return;
+    const auto bytes = static_cast<std::int64_t>(std::min(least, 9e18));
+    refuse_memory(fmt::format("more than {}", format_bytes(bytes)), bytes);
+}
+
+void Calculation::refuse_memory(const std::string& smallest, std::int64_t needed) {
+    throw BudgetError(
+        fmt::format("{} is too small for {} of {}: the smallest that works is {}",
+                    options_.memory > 0 ? fmt::format("a memory budget of {} ({} bytes)", format_bytes(options_.memory),
+                                                      options_.memory)
+                                        : fmt::format("this machine's memory of {}", format_bytes(memory_limit())),
+                    name(options_.method), molecule_.name, smallest),
+        memory_limit(), needed);
 }
 
 /// Neighbouring atoms make a tile of basis functions; puts the atoms in the order of their clusters.
@@ -195,6 +217,7 @@ void Calculation::make_tilings(const BasisSet& set) {
 
 void Calculation::self_consistent_field() {
     const BasisSet set = find_basis(options_.basis, options_.basis_folder);
+    check_rough_memory(place(set, molecule_).functions);
     make_tilings(set);
     const Basis& basis = integrals_->basis();
     say(fmt::format("{} atoms, {} electrons, {} basis functions ({})", molecule_.atoms.size(), molecule_.electrons(),

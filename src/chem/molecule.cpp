@@ -16,7 +16,7 @@ constexpr std::string_view kSymbols[] = {"",   "H",  "He", "Li", "Be", "B",  "C"
                                          "Al", "Si", "P",  "S",  "Cl", "Ar", "K",  "Ca", "Sc", "Ti", "V",  "Cr", "Mn",
                                          "Fe", "Co", "Ni", "Cu", "Zn", "Ga", "Ge", "As", "Se", "Br", "Kr"};
 constexpr double kClosest = 0.1;  // Angstrom: nearer than any bond, and the integrals would be near singular
-constexpr std::int64_t kMostAtoms = 100000;
+constexpr std::int64_t kMostAtoms = 20000;
 constexpr double kFarthest = 1e6;  // Angstrom
 
 bool is_coordinate(std::string_view word, double& value) {

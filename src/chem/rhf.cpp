@@ -60,30 +60,32 @@ RhfResult rhf(const Molecule& molecule, const Integrals& integrals, const AoInte
     const double nuclear = molecule.nuclear_repulsion();
 
     Diis<Matrix> diis(8, [](const Matrix& a, const Matrix& b) { return a.cwiseProduct(b).sum(); });
+    // Of the occupied space among the orthonormal combinations: there the gradient keeps its digits where functions
+    // depend on each other nearly, which f d s - s d f loses. The guess is no density of this molecule and has none.
+    Matrix projector = Matrix::Zero(x.cols(), x.cols());
     Matrix density = guess;
     double last = 0;
     say(" iter        energy / Eh       change     gradient   diis   time / s");
     for (int iteration = 1; iteration <= options.max_iterations; ++iteration) {
         const Matrix fock = h + coulomb.two_electron(density, options.threads);
         const double e = density.cwiseProduct(h + fock).sum() + nuclear;
-        const Matrix fds = fock * density * out.overlap;
-        const Matrix gradient = x.transpose() * (fds - fds.transpose()) * x;
+        const Matrix f = x.transpose() * fock * x;
+        const Matrix gradient = f * projector - projector * f;
         const double size = gradient.cwiseAbs().maxCoeff(), change = e - last;
         last = e;
         out.iterations = iteration;
         require(std::isfinite(e), "{}: the SCF energy is not a number", molecule.name);
-        // The guess is no density of this molecule: its gradient says nothing.
-        if (iteration > 1) diis.add(fock, gradient);
-        say(fmt::format("{:5} {:18.10f} {:12.2e} {:12.2e} {:6} {:10.2f}", iteration, e, change, size, diis.size(),
-                        now_seconds() - start));
+        if (iteration > 1) diis.add(f, gradient);
+        say(fmt::format("{:5} {:18.10f} {:12.2e} {:>12} {:6} {:10.2f}", iteration, e, change,
+                        iteration > 1 ? fmt::format("{:.2e}", size) : "-", diis.size(), now_seconds() - start));
         const bool done = iteration > 1 && std::abs(change) < options.converge && size < options.converge;
-        Matrix mixed = fock;
+        Matrix mixed = f;
         if (!done && diis.size() > 1) {
             const auto c = diis.coefficients();
             mixed.setZero();
             for (std::size_t i = 0; i < c.size(); ++i) mixed += c[i] * diis.iterate(i);
         }
-        const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(x.transpose() * mixed * x);
+        const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(mixed);
         out.coefficients = x * solver.eigenvectors();
         out.orbital_energies = solver.eigenvalues();
         const Matrix occupied = out.coefficients.leftCols(out.occupied);
@@ -92,6 +94,8 @@ RhfResult rhf(const Molecule& molecule, const Integrals& integrals, const AoInte
             return out;
         }
         density = occupied * occupied.transpose();
+        projector =
+            solver.eigenvectors().leftCols(out.occupied) * solver.eigenvectors().leftCols(out.occupied).transpose();
     }
     throw NotConverged(
         fmt::format("{}: the SCF did not converge in {} iterations (energy {:.8f}){}", molecule.name,

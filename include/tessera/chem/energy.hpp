@@ -32,7 +32,7 @@ struct EnergyOptions {
     /// With Abcd::direct: integral tiles whose bound per element is below this are not made.
     double screen = 0;
     std::string checkpoint;   // amplitudes, written each iteration; read first where the file is there
-    std::int64_t memory = 0;  // bytes of the process: what may need more is refused; 0: no limit
+    std::int64_t memory = 0;  // bytes of the process: what may need more is refused; 0: this machine's
     int threads = 0;          // 0: all cores
     std::int64_t tile = 32;   // about this many orbitals in a tile
     /// Ranks that share the work of large contractions and of the triples; each holds all tensors. None: this process.
