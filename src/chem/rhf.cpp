@@ -46,14 +46,14 @@ RhfResult rhf(const Molecule& molecule, const Integrals& integrals, const AoInte
     };
     if (out.dropped > 0)
         warn(
-            fmt::format("{} nearly dependent combination{} of basis functions left out (overlap eigenvalue below "
+            fmt::format("{} nearly dependent combination{} of basis functions {} left out (overlap eigenvalue below "
                         "{:.0e})",
-                        out.dropped, out.dropped == 1 ? " is" : "s are", kDependent));
+                        out.dropped, out.dropped == 1 ? "" : "s", out.dropped == 1 ? "is" : "are", kDependent));
     if (near)
         warn(
-            fmt::format("the basis functions are nearly dependent (smallest overlap eigenvalue {:.1e}): about {:.0f} "
-                        "digits are lost",
-                        smallest, -std::log10(smallest)));
+            fmt::format("the basis functions are nearly dependent (smallest overlap eigenvalue {:.1e}): energies may "
+                        "be less exact than they are converged",
+                        smallest));
     out.occupied = molecule.electrons() / 2;
     require(out.occupied <= x.cols(), "{}: {} electron pairs do not fit in {} orbitals of basis {}", molecule.name,
             out.occupied, x.cols(), integrals.basis().name);

@@ -275,9 +275,9 @@ TEST_F(UsersBasis, NearlyEqualFunctionsAreLeftOutWithAWarning) {
 }
 
 TEST_F(UsersBasis, JustIndependentFunctionsStillConverge) {
-    // Eigenvalues of 1.2e-7 and 2e-6: kept, with a warning; the energy is below that of the basis without them.
+    // Eigenvalues of some 1e-7: kept, with a warning; the energy is below that of the basis without them.
     const auto plain = run(molecule("h2o"), "def2-svp", false);
-    for (const double d : {9e-4, 3e-3}) {
+    for (const double d : {2e-3, 3e-3}) {
         const auto r = run_with({kOuter * (1 - d / 2), kOuter * (1 + d / 2)});
         EXPECT_EQ(r.dropped_functions, 0) << d;
         ASSERT_EQ(warnings_.size(), 1u) << d;
@@ -291,8 +291,9 @@ TEST_F(UsersBasis, JustIndependentFunctionsStillConverge) {
 }
 
 TEST(Energy, WhereItDoesNotConvergeTheRestIsKnown) {
-    const auto m = molecule("h2o");
+    const auto m = molecule("n2");
     EnergyOptions o;
+    o.basis = "sto-3g";
     o.max_iterations = 2;
     try {
         energy(m, o);
@@ -307,7 +308,7 @@ TEST(Energy, WhereItDoesNotConvergeTheRestIsKnown) {
     // CCSD needs more iterations than the SCF: its amplitudes are kept, and the next run goes on from them.
     const auto path = fs::temp_directory_path() / ("tessera_stopped_" + std::to_string(getpid()) + ".h5");
     fs::remove(path);
-    const auto whole = run(m, "def2-svp", false, Method::ccsd);
+    const auto whole = run(m, "sto-3g", false, Method::ccsd);
     ASSERT_GT(whole.iterations, whole.scf_iterations);
     o.method = Method::ccsd;
     o.max_iterations = whole.scf_iterations;
@@ -328,7 +329,7 @@ TEST(Energy, WhereItDoesNotConvergeTheRestIsKnown) {
     ASSERT_TRUE(fs::exists(path));
     const auto rest = energy(m, o);
     EXPECT_EQ(rest.iterations_before, o.max_iterations);
-    EXPECT_LT(rest.iterations, o.max_iterations);
+    EXPECT_LE(rest.iterations, o.max_iterations);
     EXPECT_NEAR(rest.ccsd, whole.ccsd, 1e-8);
     const auto again = energy(m, o);
     EXPECT_EQ(again.iterations_before, rest.iterations_before + rest.iterations);
@@ -347,22 +348,24 @@ TEST(Energy, ACoarseScreenIsWarnedOf) {
     o.screen = 1e-10;
     energy(near, o);
     EXPECT_TRUE(warnings.empty()) << warnings[0];
-    o.screen = 1e-4;
+    o.screen = 3e-3;
     const auto coarse = energy(near, o);
-    EXPECT_GT(std::abs(coarse.screen_change), 1e-6);
+    EXPECT_GT(std::abs(coarse.screen_change), 1e-3);
     ASSERT_EQ(warnings.size(), 1u);
-    EXPECT_NE(warnings[0].find("--screen 0.0001"), std::string::npos) << warnings[0];
+    EXPECT_NE(warnings[0].find("--screen 0.003"), std::string::npos) << warnings[0];
     // Without a listener they are part of the log; and a message of no convergence names the screen.
     o.warn = nullptr;
     lines.clear();
     energy(near, o);
     EXPECT_EQ(std::count_if(lines.begin(), lines.end(), [](auto& l) { return l.starts_with("warning: "); }), 1);
-    o.max_iterations = energy(near, o).scf_iterations;
-    o.converge = 1e-8;
+    const auto counts = energy(near, o);
+    ASSERT_GT(counts.iterations, counts.scf_iterations);
+    o.max_iterations = counts.scf_iterations;
     try {
         energy(near, o);
+        FAIL() << o.max_iterations << " iterations are not enough";
     } catch (const NotConverged& e) {
-        EXPECT_NE(std::string(e.what()).find("--screen 0.0001"), std::string::npos) << e.what();
+        EXPECT_NE(std::string(e.what()).find("--screen 0.003"), std::string::npos) << e.what();
     }
 }
 

@@ -304,7 +304,7 @@ TEST(Localisation, CoreIsNeverMixedWithTheRest) {
         }
         EXPECT_EQ(core, 2);
         // There and back; in between it is another tensor.
-        TensorWork work({1});
+        TensorWork work(TensorWorkers{});
         const Tiling o = orbitals.occupied.grid().tiling(1), v = orbitals.virtuals.grid().tiling(1);
         const auto t = RealTensor::random(Shape::dense(TileGrid{o, o, v, v}), 7);
         const auto there = local.to_local(t, work);
