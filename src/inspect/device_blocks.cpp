@@ -36,6 +36,10 @@ class Cutter {
         DeviceCut best;
         if (const auto n = staying_blocks(share); n > 1) {
             // Nothing is ever loaded twice: blocks only let C leave early.
+            if (devices_ == 1 && in_.request.blocks == "auto" && strips(n, best)) {
+                finish(best, false);
+                return best;
+            }
             const auto row_cuts = static_cast<int>(std::sqrt(static_cast<double>(n * devices_)));
             best.how = "patches";
             best.devices =
@@ -139,15 +143,115 @@ class Cutter {
         if (made_b_ || !in_.stored(Operand::a)) return 1;
         const auto n = std::min(kStayingBlocks, share / kLeastStayingBytes);
         if (n < 2) return 1;
-        std::int64_t need = kStayingRegions * std::max(least_c_, share / n + share / (4 * n));
-        for (const auto o : {Operand::a, Operand::b}) {
-            const auto& bytes = in_.bytes_on_device(o);
-            std::vector<bool> used(bytes.size());
-            for (auto i : sums_)
-                for (auto p = in_.sums[i].first; p < in_.sums[i].last; ++p) used[in_.tile_of(o, p)] = true;
-            for (std::size_t t = 0; t < used.size(); ++t) need += used[t] ? bytes[t] : 0;
+        const auto c = kStayingRegions * std::max(least_c_, share / n + share / (4 * n));
+        return c + used_bytes(Operand::a) + used_bytes(Operand::b) <= memory_ ? n : 1;
+    }
+
+    /// Of the tiles that have a product.
+    std::int64_t used_bytes(Operand o) const {
+        const auto& bytes = in_.bytes_on_device(o);
+        std::vector<bool> used(bytes.size());
+        std::int64_t sum = 0;
+        for (auto i : sums_)
+            for (auto p = in_.sums[i].first; p < in_.sums[i].last; ++p) {
+                const auto t = in_.tile_of(o, p);
+                if (!used[t]) sum += bytes[t];
+                used[t] = true;
+            }
+        return sum;
+    }
+
+    /// One device: C in strips along the index of the larger operand. The smaller one comes whole with the first strip,
+    /// which is so long that its products take as long as its loads, and no longer: until it is done nothing leaves.
+    /// False where that takes too much memory or there is too little to cut.
+    bool strips(std::int64_t n, DeviceCut& out) const {
+        const auto operands = used_bytes(Operand::a) + used_bytes(Operand::b);
+        const bool columns = used_bytes(Operand::a) <= used_bytes(Operand::b);
+        struct Line {
+            std::vector<std::int32_t> sums;
+            std::int64_t bytes = 0;
+        };
+        std::vector<Line> lines(static_cast<std::size_t>(columns ? in_.cols : in_.rows));
+        for (auto i : sums_) {
+            auto& line = lines[(columns ? in_.col : in_.row)[in_.sums[i].c]];
+            line.sums.push_back(i);
+            line.bytes += in_.bytes_on_device(Operand::c)[in_.sums[i].c];
         }
-        return need <= memory_ ? n : 1;
+        std::erase_if(lines, [](const Line& l) { return l.sums.empty(); });
+        if (static_cast<std::int64_t>(lines.size()) < n) return false;
+
+        DeviceLayout layout;
+        layout.c_regions = 0;
+        auto& blocks = layout.blocks;
+        const auto add = [&](const Line& line) {
+            auto& block = blocks.back();
+            block.sums.insert(block.sums.end(), line.sums.begin(), line.sums.end());
+            block.bytes += line.bytes;
+            for (auto i : line.sums) block.flops += in_.sums[i].flops;
+        };
+        const auto first = first_strip(lines, n);
+        blocks.emplace_back();
+        for (std::size_t l = 0; l < first; ++l) add(lines[l]);
+        for (std::size_t l = first; l < lines.size(); ++l) {
+            // The last strip in two: it leaves when there is nothing else to do.
+            const bool last = lines.size() - l <= (lines.size() - first) / static_cast<std::size_t>(2 * n);
+            if (l == first || (blocks.back().bytes + lines[l].bytes / 2) * (last ? 2 * n : n) > total_c_)
+                blocks.emplace_back();
+            add(lines[l]);
+        }
+
+        // A place for each, or as many of one size as there is room for, taken in turn.
+        const auto room = memory_ - operands;
+        std::int64_t at = 0;
+        if (total_c_ <= room) {
+            for (auto& b : blocks) {
+                b.region = at;
+                at += b.bytes;
+            }
+        } else {
+            std::int64_t most = 1;
+            for (std::size_t b = 1; b < blocks.size(); ++b) most = std::max(most, blocks[b].bytes);
+            const auto regions = std::max<std::int64_t>(0, room - blocks[0].bytes) / most;
+            if (regions < kStayingRegions) return false;
+            for (std::int64_t b = 1; b < static_cast<std::int64_t>(blocks.size()); ++b) {
+                blocks[b].region = blocks[0].bytes + (b - 1) % regions * most;
+                blocks[b].follows = b <= regions ? -1 : static_cast<std::int32_t>(b - regions);
+            }
+            at = blocks[0].bytes + regions * most;
+        }
+        layout.c_bytes = at;
+        out.how = "strips";
+        out.devices.push_back(std::move(layout));
+        return true;
+    }
+
+    /// How many lines the first strip has: so many that their products take as long as what they are made of needs to
+    /// come, but at least one n-th and at most half of C.
+    template <class Lines>
+    std::size_t first_strip(const Lines& lines, std::int64_t n) const {
+        const double rate = in_.machine.device.gemm.flops_per_second,
+                     link = in_.machine.host_to_device.bytes_per_second;
+        const Operand operands[] = {Operand::a, Operand::b};
+        std::vector<bool> came[2];
+        for (int o = 0; o < 2; ++o) came[o].resize(in_.bytes(operands[o]).size());
+        std::int64_t c = 0, loaded = 0;
+        double flops = 0;
+        std::size_t count = 0;
+        for (; count < lines.size(); ++count) {
+            const bool waits = rate > 0 && link > 0 && static_cast<double>(loaded) / link > flops / rate;
+            if (c * (waits ? 2 : n) >= total_c_) break;
+            c += lines[count].bytes;
+            for (auto i : lines[count].sums) {
+                flops += in_.sums[i].flops;
+                for (auto p = in_.sums[i].first; p < in_.sums[i].last; ++p)
+                    for (int o = 0; o < 2; ++o) {
+                        const auto t = in_.tile_of(operands[o], p);
+                        if (!came[o][t]) loaded += in_.bytes_on_device(operands[o])[t];
+                        came[o][t] = true;
+                    }
+            }
+        }
+        return count;
     }
 
     std::int64_t largest_tile() const {

@@ -31,13 +31,15 @@ struct Block {
     std::int64_t bytes = 0;
     double flops = 0;
     int device = 0;
+    std::int64_t region = 0;    // where it lies on the device
+    std::int32_t follows = -1;  // the block that has to leave this place before; -1: none
 };
-/// The memory of one device, in this order: C regions, resident tiles of A (and B), chunk buffers.
+/// The memory of one device, in this order: regions of C, resident tiles of A (and B), chunk buffers.
 struct DeviceLayout {
-    int c_regions = 1, buffers = 1;
-    std::int64_t c_bytes = 0, resident_bytes = 0, chunk_bytes = 0;
+    int c_regions = 1, buffers = 1;  // regions of one size that blocks take in turn; 0: the blocks have been placed
+    std::int64_t c_bytes = 0, resident_bytes = 0, chunk_bytes = 0;  // c_bytes: of all regions
     std::vector<Block> blocks;
-    std::int64_t total() const { return c_regions * c_bytes + resident_bytes + buffers * chunk_bytes; }
+    std::int64_t total() const { return c_bytes + resident_bytes + buffers * chunk_bytes; }
 };
 
 struct DeviceCut {

@@ -11,8 +11,10 @@ namespace tessera {
 namespace {
 
 constexpr std::int64_t kChunkBytes = 2LL << 30;  // longer chunks hide nothing more
-/// Where nothing has to leave for the next chunk, short ones: the first products start early.
+/// Where nothing has to leave for the next chunk, short ones. Later blocks find most of what they need: their sums are
+/// best not cut.
 constexpr std::int64_t kStayingChunkBytes = 512LL << 20;
+constexpr std::int64_t kFirstChunkBytes = 128LL << 20;  // products start early; the chunks after it are longer
 
 /// One product of a block: which comes when.
 struct Entry {
@@ -40,9 +42,9 @@ class ChunkCutter {
         for (int o = 0; o < 2; ++o) came_[o].assign(stays_[o] ? seen_[o].size() : 0, false);
         chain_of_.assign(in_.sums.size(), -1);
         std::size_t chunks = 0;
-        for (auto& block : d_.blocks) {
-            cut_block(block);
-            chunks += block.chunks.size();
+        for (std::size_t b = 0; b < d_.blocks.size(); ++b) {
+            cut_block(b);
+            chunks += d_.blocks[b].chunks.size();
         }
         if (chunks <= 1) d_.buffers = 1;
     }
@@ -74,13 +76,21 @@ class ChunkCutter {
                 if (!made_b_) loaded_ += t.bytes;
             }
             block.bytes = at;
-            d_.c_bytes = std::max(d_.c_bytes, at);
         }
+        if (d_.c_regions == 0) return;
+        const auto regions = static_cast<std::size_t>(d_.c_regions);
+        std::int64_t most = 0;
+        for (const auto& block : d_.blocks) most = std::max(most, block.bytes);
+        for (std::size_t b = 0; b < d_.blocks.size(); ++b) {
+            d_.blocks[b].region = static_cast<std::int64_t>(b % regions) * most;
+            d_.blocks[b].follows = b < regions ? -1 : static_cast<std::int32_t>(b - regions);
+        }
+        d_.c_bytes = d_.c_regions * most;
     }
 
     /// What stays for all blocks, and how much comes at a time.
     void settle() {
-        const auto rest = limits_.memory - d_.c_regions * d_.c_bytes;
+        const auto rest = limits_.memory - d_.c_bytes;
         const auto room = std::max(limits_.unit, std::min(limits_.memory / 16, kChunkBytes / 2));
         const bool several = d_.blocks.size() > 1, may_stay = several && !made_b_ && !limits_.b_held;
         stays_[1] = may_stay && distinct_[0] + distinct_[1] <= rest;
@@ -99,7 +109,14 @@ class ChunkCutter {
         return std::max(limits_.unit, bytes / kDeviceAlignment * kDeviceAlignment);
     }
 
-    void cut_block(Block& block) {
+    /// What may come with the next chunk.
+    std::int64_t cap(std::size_t block, std::size_t chunk) const {
+        if (block == 0) return chunk < 8 ? std::min(cap_, kFirstChunkBytes << chunk) : cap_;
+        return stays_[1] ? cap_ << std::min<std::size_t>(block - 1, 3) : cap_;
+    }
+
+    void cut_block(std::size_t number) {
+        auto& block = d_.blocks[number];
         const auto entries = order_of(block);
         Chunk chunk;
         std::int64_t filled = 0, brought = 0;  // bytes in the chunk's buffer; and with those that stay
@@ -132,7 +149,7 @@ class ChunkCutter {
                     if (t != counted[o] && counts(o, t)) adds += bytes_[o][t];
                     counted[o] = t;
                 }
-            if (brought + adds > cap_ && !chunk.chains.empty()) close();
+            if (brought + adds > cap(number, block.chunks.size()) && !chunk.chains.empty()) close();
             for (auto e = begin; e < end; ++e) {
                 for (int o = 0; o < 2; ++o) bring(o, tile(o, entries[e]), chunk, filled, brought);
                 auto& ch = chain_of_[entries[e].sum];

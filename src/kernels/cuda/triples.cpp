@@ -85,7 +85,7 @@ struct DeviceFused::Impl {
     static constexpr int kEnergies = 100;
     std::vector<std::pair<int, bool>> targets;
     std::vector<DirectTerm> direct_terms;
-    std::int64_t pack_blocks = 0;
+    std::vector<int> pack_blocks;  // thread blocks of each item
     DeviceBuffer packed, item_table, direct_table, singles_table, partial, scratch, arrived;
 
     Impl(const BlockExtents& extents, std::span<const FusedTerm> list, std::span<const FusedTerm> singles,
@@ -326,10 +326,12 @@ struct DeviceFused::Impl {
             }
             const int past = item.zeros_behind != 0 ? item.chunks : (item.end + kChunk - 1) / kChunk;
             item.parts = energies ? 1 : (past - item.begin / kChunk + kPackChunks - 1) / kPackChunks;
-            item.first_block = pack_blocks;
-            pack_blocks += item.parts * slices;
+            require(slices * item.parts <= INT32_MAX, "device triples: {} slices of an operand are too many", slices);
+            item.slices = static_cast<int>(slices);
+            // About as much work for a thread block as a slice of a product is.
+            item.together = direct ? std::clamp(2048 / (item.rows * std::min(item.end, kChunk)), 1, kPackTogether) : 1;
+            pack_blocks.push_back(item.parts * ((item.slices - 1) / item.together + 1));
         }
-        require(pack_blocks <= INT32_MAX, "device triples: {} slices of operands are too many", pack_blocks);
         packed = DeviceBuffer(static_cast<std::size_t>(doubles) * sizeof(double));
         for (std::size_t n = 0; n < items.size(); ++n) {
             items[n].to = static_cast<double*>(packed.data()) + at[n];
@@ -369,9 +371,7 @@ struct DeviceFused::Impl {
     }
 
     void launch(StreamHandle stream) const {
-        if (pack_blocks > 0)
-            launch_pack(static_cast<const PackItem*>(item_table.data()), static_cast<int>(items.size()), pack_blocks,
-                        stream);
+        if (!pack_blocks.empty()) launch_pack(static_cast<const PackItem*>(item_table.data()), pack_blocks, stream);
         if (grid > 0) {
             launch_fused(params, finish, grid, stream);
         } else {
