@@ -109,23 +109,44 @@ class ChunkCutter {
         return std::max(limits_.unit, bytes / kDeviceAlignment * kDeviceAlignment);
     }
 
-    /// What may come with the next chunk.
-    std::int64_t cap(std::size_t block, std::size_t chunk) const {
-        if (block == 0) return chunk < 8 ? std::min(cap_, kFirstChunkBytes << chunk) : cap_;
-        return stays_[1] ? cap_ << std::min<std::size_t>(block - 1, 3) : cap_;
+    /// What may come with the next chunk of a block, of which so much is still to come: about the same with all that
+    /// follow, since a short one would not hide the loads of the next. (Where B is made products take longer than
+    /// loads.)
+    std::int64_t cap(std::size_t block, std::size_t chunk, std::int64_t to_come) const {
+        auto most = std::max<std::int64_t>(cap_, 1);
+        if (block > 0 && stays_[1]) most <<= std::min<std::size_t>(block - 1, 3);
+        if (block == 0 && chunk < 8) most = std::min(most, kFirstChunkBytes << chunk);
+        if (to_come > 0 && !made_b_) most = std::min(most, to_come / ((to_come + most - 1) / most) + limits_.unit);
+        return most;
+    }
+    /// What a block's chunks bring if no tile comes twice.
+    std::int64_t bytes_of(const std::vector<Entry>& entries) {
+        ++stamp_;
+        std::int64_t sum = 0;
+        for (const auto& e : entries)
+            for (int o = 0; o < 2; ++o) {
+                const auto t = tile(o, e);
+                if (seen_[o][t] == stamp_ || (o == 1 && limits_.b_held)) continue;
+                seen_[o][t] = stamp_;
+                if (!stays_[o] || (stays_[1] && !came_[o][t])) sum += bytes_[o][t];
+            }
+        return sum;
     }
 
     void cut_block(std::size_t number) {
         auto& block = d_.blocks[number];
         const auto entries = order_of(block);
+        auto to_come = bytes_of(entries);
         Chunk chunk;
         std::int64_t filled = 0, brought = 0;  // bytes in the chunk's buffer; and with those that stay
+        auto most = cap(number, 0, to_come);
         ++stamp_;
         const auto close = [&] {
             d_.chunk_bytes = std::max(d_.chunk_bytes, filled);
             for (const auto& ch : chunk.chains) chain_of_[ch.sum] = -1;
             if (!chunk.chains.empty()) block.chunks.push_back(std::move(chunk));
             chunk = {};
+            to_come -= brought;
             filled = brought = 0;
             ++stamp_;
         };
@@ -149,7 +170,10 @@ class ChunkCutter {
                     if (t != counted[o] && counts(o, t)) adds += bytes_[o][t];
                     counted[o] = t;
                 }
-            if (brought + adds > cap(number, block.chunks.size()) && !chunk.chains.empty()) close();
+            if (!chunk.chains.empty() && brought + adds > most) {
+                close();
+                most = cap(number, block.chunks.size(), to_come);
+            }
             for (auto e = begin; e < end; ++e) {
                 for (int o = 0; o < 2; ++o) bring(o, tile(o, entries[e]), chunk, filled, brought);
                 auto& ch = chain_of_[entries[e].sum];

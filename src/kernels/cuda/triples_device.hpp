@@ -7,7 +7,7 @@
 // places. A term is a matrix product in a layout if x0 comes from one operand (r), the other index of the lanes from
 // the other (s), and each operand has two of the four loops: the bits of `mask` are the loops of r.
 
-#include <span>
+#include <cstdint>
 
 #include "kernels/cuda/device.hpp"
 
@@ -127,8 +127,9 @@ static_assert(single_place(17) + single_size(17) == kSinglesDoubles &&
 enum class FusedFinish { store, energy, orbit };
 inline constexpr int kFusedThreads = 256, kFusedBlocksPerSm = 2;
 
-/// `blocks`: thread blocks of each item.
-void launch_pack(const PackItem* items, std::span<const int> blocks, StreamHandle stream);
+/// first_blocks: of each item, in device memory too; blocks: of all of them.
+void launch_pack(const PackItem* items, const unsigned* first_blocks, int count, std::int64_t blocks,
+                 StreamHandle stream);
 void launch_fused(const FusedParams& params, FusedFinish finish, int blocks, StreamHandle stream);
 /// *result = scale * sum of partial[0 .. count), in a fixed order.
 void launch_reduce(const double* partial, long long count, double scale, double* result, StreamHandle stream);

@@ -6,9 +6,6 @@
 // the accumulators lie; a lane's 16 bytes are two summed elements of a row. A fragment of r is 16 rows, the eight of x0
 // for an even and an odd value of its last loop; a lane's 16 bytes are one summed element of both. So the operands of
 // an instruction are loads of 16 bytes into neighbouring registers. Other terms: see DirectTerm.
-#include <algorithm>
-#include <cstdint>
-
 #include "kernels/cuda/check.hpp"
 #include "kernels/cuda/triples_device.hpp"
 
@@ -140,23 +137,16 @@ __device__ __forceinline__ void pack_direct(const PackItem& x, int slice, int fi
     }
 }
 
-/// The first thread block of each item of a launch, and one past the last.
-inline constexpr int kPackItems = 96;
-struct PackStarts {
-    unsigned first[kPackItems];
-    int count;
-};
-
 __global__ void __launch_bounds__(kPackThreads)
-    pack_kernel(const PackItem* items, const __grid_constant__ PackStarts starts) {
+    pack_kernel(const PackItem* items, const unsigned* first_blocks, int count) {
     // The last item that starts at or before this thread block, found by all lanes at once.
     int found = -1;
-    for (int first = 0; first < starts.count; first += 32) {
+    for (int first = 0; first < count; first += 32) {
         const int n = first + static_cast<int>(threadIdx.x % 32);
-        found += __popc(__ballot_sync(0xffffffffU, n < starts.count && starts.first[n] <= blockIdx.x));
+        found += __popc(__ballot_sync(0xffffffffU, n < count && first_blocks[n] <= blockIdx.x));
     }
     const PackItem& x = items[found];
-    const auto number = blockIdx.x - starts.first[found], parts = static_cast<unsigned>(x.parts);
+    const auto number = blockIdx.x - first_blocks[found], parts = static_cast<unsigned>(x.parts);
     const int first = x.begin / kChunk + static_cast<int>(number % parts) * kPackChunks;
     const int past = x.zeros_behind != 0 ? x.chunks : (x.end + kChunk - 1) / kChunk;
     const int last = min(first + kPackChunks, past);
@@ -172,19 +162,11 @@ __global__ void __launch_bounds__(kPackThreads)
 
 }  // namespace
 
-void launch_pack(const PackItem* items, std::span<const int> blocks, StreamHandle stream) {
-    for (std::size_t begin = 0; begin < blocks.size();) {
-        PackStarts starts{};
-        long long total = 0;
-        const auto at = begin;
-        for (; begin < blocks.size() && starts.count < kPackItems && total + blocks[begin] <= INT32_MAX; ++begin) {
-            starts.first[starts.count++] = static_cast<unsigned>(total);
-            total += blocks[begin];
-        }
-        pack_kernel<<<static_cast<unsigned>(total), kPackThreads, 0, static_cast<cudaStream_t>(stream)>>>(items + at,
-                                                                                                          starts);
-        check(cudaGetLastError(), "packing triples operands");
-    }
+void launch_pack(const PackItem* items, const unsigned* first_blocks, int count, std::int64_t blocks,
+                 StreamHandle stream) {
+    pack_kernel<<<static_cast<unsigned>(blocks), kPackThreads, 0, static_cast<cudaStream_t>(stream)>>>(
+        items, first_blocks, count);
+    check(cudaGetLastError(), "packing triples operands");
 }
 
 }  // namespace tessera::kernels::cuda
