@@ -235,6 +235,8 @@ class Contract(unittest.TestCase):
         run("contract", "ik,kj->ij", "--a", "A.npy", "--b", "B.npy", "--tile", 2, "--out", "C.h5", cwd=self.folder)
         run("contract", "ik,kj->ij", "--a", "A.npy", "--b", "B.npy", "--tile", 2, "--out", "C.h5", "--conjugate-a", "--alpha", -2,
             "--beta", 0.5, cwd=self.folder)
+        refused = run("contract", "ij->ji", "--a", "C.h5", "--tile", 3, "--out", "D.npy", code=2, cwd=self.folder)
+        self.assertIn("--tile 3", refused.stderr)
         run("contract", "ij->ji", "--a", "C.h5", "--out", "D.npy", cwd=self.folder)
         got = self.np.load(self.folder / "D.npy")
         self.assertLess(self.np.abs(got - (-2 * a.conj() @ b + 0.5 * a @ b).T).max(), 1e-12)

@@ -15,8 +15,9 @@ struct StreamQueue {
     const std::int64_t* row_to = nullptr;
     std::int64_t rows = 0;
     std::int64_t row_bytes = 0;
-    std::int64_t row = 0;   // the next one to write,
-    std::int64_t done = 0;  // and the bytes of it that are written
+    std::int64_t row = 0;     // the next one to write,
+    std::int64_t done = 0;    // and the bytes of it that are written
+    std::int64_t sought = 0;  // rows whose first and last lines are on their way into the cache
 };
 
 /// Offsets are in elements. Indexed by element size: 0, 1, 2 for 4, 8, 16 bytes.
