@@ -16,7 +16,7 @@ namespace tessera::app {
 
 void add_common(CLI::App& command, CommonOptions& options) {
     command.add_option("--threads", options.threads, "threads to use (default: all cores)")->check(CLI::Range(1, 4096));
-    command.add_flag("--quiet", options.quiet, "no progress, no messages");
+    command.add_flag("--quiet", options.quiet, "no progress, no messages but warnings");
     command.add_flag("--json", options.json, "one JSON object on stdout, nothing else there");
 }
 

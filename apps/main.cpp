@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <iostream>
 #include <system_error>
 
@@ -29,7 +30,9 @@ void choose_blas_kernels(char** argv) {
         return;
     if (std::getenv("TESSERA_RESTARTED")) return;
     setenv("TESSERA_RESTARTED", "1", 1);
-    execv("/proc/self/exe", argv);  // returns only where it failed; then the rate is the lower one
+    std::error_code none;
+    const auto program = std::filesystem::read_symlink("/proc/self/exe", none);  // by its name, for ps and top
+    execv(program.c_str(), argv);  // returns only where it failed; then the rate is the lower one
 }
 
 int complain(const std::string& what, int exit_code) {

@@ -16,7 +16,12 @@ constexpr std::string_view kSymbols[] = {"",   "H",  "He", "Li", "Be", "B",  "C"
                                          "Al", "Si", "P",  "S",  "Cl", "Ar", "K",  "Ca", "Sc", "Ti", "V",  "Cr", "Mn",
                                          "Fe", "Co", "Ni", "Cu", "Zn", "Ga", "Ge", "As", "Se", "Br", "Kr"};
 constexpr double kClosest = 0.1;  // Angstrom: nearer than any bond, and the integrals would be near singular
-constexpr std::int64_t kMostAtoms = 100000;
+constexpr std::int64_t kMostAtoms = 20000;
+constexpr double kFarthest = 1e6;  // Angstrom
+
+bool is_coordinate(std::string_view word, double& value) {
+    return parse_number(word, value) && std::isfinite(value) && std::abs(value) < kFarthest;
+}
 
 }  // namespace
 
@@ -56,6 +61,7 @@ int core_orbitals(int number) {
 Molecule parse_xyz(std::string_view text, const std::string& name) {
     Molecule m;
     m.name = name;
+    if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // the mark some editors put first
     Lines lines(text);
     std::string_view line;
     require(lines.next(line), "{}: empty, not an xyz file", name);
@@ -73,14 +79,27 @@ Molecule parse_xyz(std::string_view text, const std::string& name) {
                 lines.number(), shown(line), m.atoms.size(), count);
         Atom a;
         a.number = element_number(w[0]);
-        require(a.number > 0, "{} line {}: unknown element '{}'; H to Kr have names here", name, lines.number(),
-                shown(w[0]));
+        require(a.number > 0,
+                "{} line {}: unknown element '{}'; symbols H to Kr and nuclear charges are read (the basis sets that "
+                "come with Tessera have H to Ar)",
+                name, lines.number(), shown(w[0]));
         for (int x = 0; x < 3; ++x) {
-            require(parse_number(w[x + 1], a.at[x]) && std::isfinite(a.at[x]) && std::abs(a.at[x]) < 1e6,
-                    "{} line {}: '{}' is not a coordinate", name, lines.number(), shown(w[x + 1]));
+            require(is_coordinate(w[x + 1], a.at[x]), "{} line {}: '{}' is not a coordinate (Angstrom, below {:g})",
+                    name, lines.number(), shown(w[x + 1]), kFarthest);
             a.at[x] /= kBohrInAngstrom;
         }
         m.atoms.push_back(a);
+    }
+    // Whatever else follows is passed over, but not an atom: then the count is wrong, and so would be the molecule.
+    while (lines.next(line)) {
+        const auto w = words(line);
+        if (w.empty() || w[0].front() == '#') continue;
+        double ignored = 0;
+        const bool atom = w.size() >= 4 && element_number(w[0]) > 0 && is_coordinate(w[1], ignored) &&
+                          is_coordinate(w[2], ignored) && is_coordinate(w[3], ignored);
+        require(!atom, "{} line {}: says {} atoms, but another one follows: '{}'", name, lines.number(), count,
+                shown(line));
+        break;
     }
     return m;
 }

@@ -295,6 +295,8 @@ class Contract(unittest.TestCase):
         run("contract", "ik,kj->ij", "--a", "A.npy", "--b", "B.npy", "--tile", 2, "--out", "C.h5", cwd=self.folder)
         run("contract", "ik,kj->ij", "--a", "A.npy", "--b", "B.npy", "--tile", 2, "--out", "C.h5", "--conjugate-a", "--alpha", -2,
             "--beta", 0.5, cwd=self.folder)
+        refused = run("contract", "ij->ji", "--a", "C.h5", "--tile", 3, "--out", "D.npy", code=2, cwd=self.folder)
+        self.assertIn("--tile 3", refused.stderr)
         run("contract", "ij->ji", "--a", "C.h5", "--out", "D.npy", cwd=self.folder)
         got = self.np.load(self.folder / "D.npy")
         self.assertLess(self.np.abs(got - (-2 * a.conj() @ b + 0.5 * a @ b).T).max(), 1e-12)
@@ -426,12 +428,72 @@ class Energy(unittest.TestCase):
             ([water, "--checkpoint", foreign], 2, "not one of amplitudes"),
             ([water, "--checkpoint", self.folder / "t.h5", "--method", "mp2"], 2, "amplitudes"),
             ([water, "--charge", -400], 2, "205 electron pairs do not fit in 24 functions"),
-            ([water, "--max-iterations", 2], 4, "did not converge"),
+            ([water, "--checkpoint", "/proc/x.h5"], 2, "/proc/x.h5"),
+            ([water, "--checkpoint", ""], 2, "no name of a file"),
+            ([self.write("more.xyz", "1\n\nHe 0 0 0\nHe 0 0 3\n")], 2, "another one follows"),
+            ([self.write("fewer.xyz", "3\n\nHe 0 0 0\nHe 0 0 3\n")], 2, "says 3 atoms, but has 2"),
+            ([self.write("gap.xyz", "2\n\nHe 0 0 0\n\nHe 0 0 3\n")], 2, "line 4"),
+            ([self.write("minus.xyz", "2\n\nHe 0 0 0\nHe 0 0 \u22123\n")], 2, "not a coordinate"),
+            ([self.write("far.xyz", "2\n\nHe 0 0 0\nHe 0 0 1e9\n")], 2, "1e9"),
         ]:
             done = run("energy", *arguments, "--json", "--quiet", code=code)
             self.assertIn(word, done.stderr)
             self.assertEqual(done.stdout, "")
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+    def test_no_convergence(self):
+        water = self.MOLECULES / "h2o.xyz"
+        done = run("energy", water, "--max-iterations", 2, "--quiet", code=4)
+        self.assertEqual(done.stdout, "")
+        done = run("energy", water, "--max-iterations", 2, "--quiet", "--json", code=4)
+        self.assertIn("did not converge", done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        out = json.loads(done.stdout)
+        self.assertIs(out["converged"], False)
+        for energy in "rhf mp2 ccsd triples total".split():
+            self.assertIsNone(out[energy])
+        self.assertEqual(out["stopped"]["in"], "scf")
+        self.assertEqual(out["stopped"]["iterations"], 2)
+        # CCSD stops: its checkpoint stays, and the same command goes on from it, its count too.
+        file = self.folder / "stopped.h5"
+        common = ["energy", self.MOLECULES / "n2.xyz", "--basis", "sto-3g", "--method", "ccsd", "--json"]
+        whole = json.loads(run(*common).stdout)
+        self.assertEqual(whole["iterations_before"], 0)
+        some = whole["scf_iterations"]
+        self.assertGreater(whole["iterations"], some)
+        done = run(*common, "--max-iterations", some, "--checkpoint", file, code=4)
+        self.assertIn(str(file), done.stderr.splitlines()[-1])
+        out = json.loads(done.stdout)
+        self.assertIs(out["converged"], False)
+        self.assertEqual(out["rhf"], whole["rhf"])
+        self.assertIsNone(out["ccsd"])
+        self.assertIsNone(out["total"])
+        self.assertEqual((out["stopped"]["in"], out["stopped"]["iterations"]), ("ccsd", some))
+        self.assertTrue(file.exists())
+        done = run(*common, "--max-iterations", some, "--checkpoint", file)
+        self.assertIn(f"going on from iteration {some} in {file}", done.stderr)
+        self.assertIn(f"\n{some + 1:5} ", done.stderr)
+        out = json.loads(done.stdout)
+        self.assertIs(out["converged"], True)
+        self.assertEqual(out["iterations_before"], some)
+        self.assertAlmostEqual(out["ccsd"], whole["ccsd"], 8)
+
+    def test_warnings_are_never_hidden(self):
+        basis = self.write("twice.g94", "H 0\nS 1 1.0\n 1.2 1\nS 1 1.0\n 0.5 1\nS 1 1.0\n 0.5001 1\nP 1 1.0\n 0.8 1\n****\n")
+        h2 = self.write("h2.xyz", "2\n\nH 0 0 0\nH 0 0 0.74\n")
+        for more in ([], ["--json"], ["--quiet"], ["--quiet", "--json"]):
+            done = run("energy", h2, "--basis", basis, *more)
+            self.assertIn("tessera: warning: 2 nearly dependent", done.stderr)
+            self.assertNotIn("warning", done.stdout)
+            if "--quiet" in more:
+                self.assertEqual(done.stderr.count("\n"), 1)
+        out = json.loads(done.stdout)
+        self.assertEqual(out["dropped_functions"], 2)
+        self.assertGreater(out["smallest_overlap"], 1e-7)
+        h4 = self.write("h4.xyz", "4\n\nH 0 0 0\nH 0 0 0.74\nH 0 0 4\nH 0 0 4.74\n")
+        coarse = ["energy", h4, "--method", "ccsd", "--abcd", "direct", "--quiet", "--screen"]
+        self.assertIn("warning: --screen 0.003", run(*coarse, "3e-3").stderr)
+        self.assertEqual(run(*coarse, "1e-10").stderr, "")
 
     def test_memory_is_a_promise(self):
         for molecule, basis, more in [
@@ -449,6 +511,22 @@ class Energy(unittest.TestCase):
         message = run(*arguments, "--memory", out["memory_estimate"] - 1, code=3).stderr
         self.assertIn(str(out["memory_estimate"]), message)
         run(*arguments, "--memory", out["memory_estimate"])
+
+    def test_a_broken_checkpoint_is_refused_and_stays(self):
+        file, water = self.folder / "t.h5", self.MOLECULES / "h2o.xyz"
+        common = ["energy", water, "--basis", "sto-3g", "--method", "ccsd", "--quiet", "--checkpoint", file]
+        run(*common, "--converge", "1e-3")
+        good = file.read_bytes()
+        middle = len(good) - 40  # amplitudes are last
+        for broken in (good[: len(good) // 2], good[:-1], good[:100], b"", b"not a checkpoint", good[:middle] + bytes([good[middle] ^ 0x40]) + good[middle + 1 :], bytes(8) + good[8:]):
+            file.write_bytes(broken)
+            done = run(*common, "--json", code=2)
+            self.assertIn(str(file), done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            self.assertEqual(done.stdout, "")
+            self.assertEqual(file.read_bytes(), broken)
+        file.write_bytes(good)
+        run(*common)
 
     def test_checkpoint(self):
         file = self.folder / "t.h5"
@@ -468,9 +546,11 @@ class Energy(unittest.TestCase):
             (self.MOLECULES / "ch4.xyz", [], "this calculation has 9"),
             (moved, [], "another geometry"),
         ]:
+            before = file.read_bytes()
             done = run("energy", molecule, "--basis", "sto-3g", "--method", "ccsd", "--checkpoint", file, *more, code=2)
             self.assertIn(word, done.stderr)
             self.assertNotIn("RHF", done.stdout)
+            self.assertEqual(file.read_bytes(), before)
 
 
 if __name__ == "__main__":
