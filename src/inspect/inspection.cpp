@@ -103,6 +103,8 @@ Inspection::Inspection(const PlanRequest& r, const MachineModel& m) : request(r)
     flop_factor = r.scalar == ScalarKind::c64 || r.scalar == ScalarKind::c128 ? 4 : 1;
 
     const auto tiles = product.c.tile_count();
+    sums.reserve(static_cast<std::size_t>(tiles));
+    first_sum.reserve(static_cast<std::size_t>(tiles) + 1);
     first_sum.push_back(0);
     for (std::int64_t c = 0; c < tiles; ++c) {
         const auto begin = product.first[c], end = product.first[c + 1];
