@@ -19,7 +19,7 @@ test-all: build ## the slow tests as well
 test-asan: packages ## the unit tests under AddressSanitizer and UBSan
 	@cmake --preset asan --log-level=WARNING
 	@cmake --build build-asan --target unit_tests --parallel $(JOBS)
-	@ctest --test-dir build-asan -L unit --output-on-failure --timeout 1200
+	@ctest --test-dir build-asan -L unit -j $(JOBS) --output-on-failure --timeout 1200
 
 packages:
 	@scripts/install-packages.sh build test

@@ -75,13 +75,13 @@ Extents spread_extents(double volume, int rank, int ratio) {
     return best;
 }
 
-/// Preallocated and touched; huge pages where the system gives them, for all contenders alike.
+/// Preallocated; huge pages where the system gives them, as tensors have, or none; for all contenders alike.
 class HostBuffer {
   public:
-    explicit HostBuffer(std::size_t bytes) : bytes_(bytes) {
+    HostBuffer(std::size_t bytes, bool small_pages) : bytes_(bytes) {
         data_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (data_ == MAP_FAILED) throw MachineError(fmt::format("bench transpose: no {} bytes of memory", bytes_));
-        madvise(data_, bytes_, MADV_HUGEPAGE);
+        madvise(data_, bytes_, small_pages ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
     }
     ~HostBuffer() { munmap(data_, bytes_); }
     HostBuffer(const HostBuffer&) = delete;
@@ -204,8 +204,8 @@ class CpuContenders final : public Contenders {
     CpuContenders(std::int64_t elements, const BenchTransposeOptions& options)
         : options_(options),
           threads_(resolve_threads(options.threads)),
-          in_(static_cast<std::size_t>(elements) * sizeof(double)),
-          out_(static_cast<std::size_t>(elements) * sizeof(double)) {
+          in_(static_cast<std::size_t>(elements) * sizeof(double), options.small_pages),
+          out_(static_cast<std::size_t>(elements) * sizeof(double), options.small_pages) {
         split(elements, threads_, [&](std::int64_t b, std::int64_t e) {
             for (std::int64_t i = b; i < e; ++i) {
                 in_.data()[i] = pattern(i);
@@ -237,6 +237,7 @@ class CpuContenders final : public Contenders {
         return {{"machine", cpu_name()},
                 {"driver", nullptr},
                 {"threads", threads_},
+                {"pages", options_.small_pages ? "small" : "huge"},
                 {"isa", std::string(name(detected_isa()))}};
     }
 

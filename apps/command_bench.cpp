@@ -98,6 +98,8 @@ void add_transpose(CLI::App& bench, const std::shared_ptr<Action>& chosen) {
         ->capture_default_str()
         ->check(CLI::Range(1, 1000));
     command->add_flag("--reverse", o->bench.reverse, "the reverse permutations instead");
+    command->add_flag("--small-pages", o->bench.small_pages,
+                      "CPU: buffers in ordinary pages, as malloc gives them, instead of huge ones");
     add_common(*command, o->common);
     command->footer("Example: tessera bench transpose --volume 37e6 --samples 2");
     command->callback([o, chosen] {

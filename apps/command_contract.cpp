@@ -115,6 +115,8 @@ void run(const Options& o) {
     const ContractionSpec spec(o.spec);
     const auto options = library_options(o.contraction, o.common);
     require(o.tile >= 0, "--tile {} is negative", o.tile);
+    require(o.tile == 0 || is_npy(o.a) || is_npy(o.b),
+            "--tile {} is for .npy operands; {} already has its tiles, as the file says", o.tile, o.a);
     require(spec.operand_count() == 1 || !o.b.empty(), "spec '{}' has two operands: give the second one with --b",
             spec.text());
     require(spec.operand_count() == 2 || o.b.empty(), "spec '{}' has one operand, but --b {} is given", spec.text(),

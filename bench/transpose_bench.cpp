@@ -27,6 +27,7 @@ int main(int argc, char** argv) {
     app.add_option("--seed", options.seed, "of extents' order and permutations");
     app.add_option("--commit", options.commit, "commit to record");
     app.add_option("--variant", options.variant, "device tile shape, for tuning");
+    app.add_flag("--small-pages", options.small_pages, "CPU: ordinary pages for the buffers, no huge ones");
     app.add_flag("--no-scatter", no_scatter, "leave the scatter loop out");
     app.add_flag("--json", json, "all cases as JSON on stdout");
     app.add_option("--output", file, "write the JSON there as well");

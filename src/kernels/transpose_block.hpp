@@ -21,7 +21,8 @@ Run contiguous_run(const TransposePlan& plan, std::int64_t TransposeAxis::*strid
                    const std::array<int, kMaxTransposeRank>& order);
 
 /// Enlarges the blocks of the axes that are fastest in input or output, in turn, until both sides have the wanted run
-/// or the block is full. At most one axis per side stays cut, and it is that side's slowest in the block.
-void grow_block(TransposePlan& plan, std::int64_t wanted_run, std::int64_t largest_volume);
+/// or the block is full. At most one axis per side stays cut, and it is that side's slowest in the block; where it can
+/// be, it is cut after whole lines of so many elements.
+void grow_block(TransposePlan& plan, std::int64_t wanted_run, std::int64_t largest_volume, std::int64_t line = 1);
 
 }  // namespace tessera::kernels

@@ -174,7 +174,7 @@ Run contiguous_run(const TransposePlan& plan, std::int64_t TransposeAxis::*strid
     return run;
 }
 
-void grow_block(TransposePlan& plan, std::int64_t wanted_run, std::int64_t largest_volume) {
+void grow_block(TransposePlan& plan, std::int64_t wanted_run, std::int64_t largest_volume, std::int64_t line) {
     std::array<int, kMaxTransposeRank> in_order{}, out_order{};
     sort_by_stride(plan, &TransposeAxis::in_stride, in_order);
     sort_by_stride(plan, &TransposeAxis::out_stride, out_order);
@@ -212,6 +212,11 @@ void grow_block(TransposePlan& plan, std::int64_t wanted_run, std::int64_t large
         }
         const std::int64_t segments = (a.extent + block - 1) / block;
         block = std::max(a.block, (a.extent + segments - 1) / segments);
+        if (const std::int64_t whole = line / std::gcd(before, line);
+            block % whole != 0 && block >= 4 * whole && block < a.extent) {
+            const std::int64_t up = (block + whole - 1) / whole * whole;
+            block = up >= a.extent ? block : up <= room ? up : std::max(a.block, block / whole * whole);
+        }
         volume = volume / a.block * block;
         a.block = block;
         if (block < a.extent) (take_out ? out_open : in_open) = false;
@@ -262,7 +267,7 @@ TransposePlan plan_transpose(std::span<const std::int64_t> extents, std::span<co
         plan.kernel = TransposeKernel::rows;
         fastest.block = std::min<std::int64_t>(fastest.extent, tuning.block_bytes / 2 / element_bytes);
     } else {
-        grow_block(plan, tuning.run_bytes / element_bytes, tuning.block_bytes / element_bytes);
+        grow_block(plan, tuning.run_bytes / element_bytes, tuning.block_bytes / element_bytes, kLine / element_bytes);
         plan.kernel = TransposeKernel::gather;
         if (fastest.in_stride == 1) {
             plan.kernel = TransposeKernel::pieces;

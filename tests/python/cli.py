@@ -2,6 +2,7 @@
 """The command line as scripts use it: exit codes, JSON fields, nothing lost on bad input; einsum against NumPy."""
 import json
 import pathlib
+import resource
 import subprocess
 import sys
 import tempfile
@@ -85,6 +86,15 @@ class Run(unittest.TestCase):
             self.assertEqual(done.returncode, 3, arguments)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
+    def test_a_small_address_space_is_refused_before_libraries_hang(self):
+        for megabytes, code in ((150, 3), (300, 3), (500, 3), (1 << 20, 0)):
+            limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
+            done = subprocess.run([PROGRAM, "run", "blocks:4,8,0.5", "--quiet"], capture_output=True, text=True, timeout=60, preexec_fn=limit)
+            self.assertEqual(done.returncode, code, done.stderr)
+            if code:
+                self.assertIn(f"{megabytes} MiB on the address space", done.stderr)
+                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
     def test_help_has_an_example(self):
         for command in (["info"], ["contract"], ["run"], ["plan"], ["simulate"], ["show"], ["energy"], ["bench"], ["bench", "dense"], ["bench", "grouped"], ["bench", "sparse"], ["bench", "transpose"], ["bench", "triples"]):
             self.assertIn("Example: tessera " + command[0], run(*command, "--help").stdout)
@@ -126,6 +136,56 @@ class PlanAndSimulate(unittest.TestCase):
         self.assertEqual(plan["flops"], out["flops"])
         for field in "moved_host_to_device moved_device_to_host moved_device_to_device sent".split():
             self.assertEqual(plan["bytes"][field], out["bytes"][field])
+
+    def test_parameters_are_taken_shown_and_checked(self):
+        problem = ["dense:8192,8192,8192,512", "--machine", "summit", "--devices-per-rank", 2, "--memory", "256MiB"]
+        given = ["--block-share", 0.25, "--chunk-share", 0.125, "--block", "3x5", "--depth", 2, "--lookahead", 2]
+        plain, out = (json.loads(run("plan", *problem, *extra, "--json").stdout) for extra in ([], given))
+        wanted = {"block_share": 0.25, "chunk_share": 0.125, "block_rows": 3, "block_cols": 5, "depth": 2, "lookahead": 2}
+        for name, value in wanted.items():
+            self.assertEqual(out["parameters"][name]["value"], value)
+            self.assertTrue(out["parameters"][name]["given"])
+            self.assertLessEqual(out["parameters"][name]["used"], value)
+            self.assertFalse(plain["parameters"][name]["given"])
+        self.assertNotEqual(plain["bytes"], out["bytes"])
+        self.assertEqual(plain["flops"], out["flops"])
+        for extra, words in ((given, ["(given 0.25)", "lookahead 2 (given 2)"]), ([], ["lookahead 1 (default)", "weighed", "because"])):
+            text = run("plan", *problem, *extra).stdout
+            self.assertLessEqual(max(map(len, text.splitlines())), 100)
+            for word in ["nothing fits", *words]:
+                self.assertIn(word, text)
+        seconds = [json.loads(run("simulate", *problem, "--lookahead", n, "--json").stdout)["seconds"] for n in (0, 1)]
+        self.assertGreater(seconds[0], seconds[1])
+        for extra, code, word in [
+            (["--block-share", 1.5], 2, "1.5"), (["--chunk-share", 0], 2, "chunk share 0"), (["--block", "3"], 2, "--block 3"),
+            (["--block", "0x2"], 2, "0x2"), (["--depth", 0], 2, "depth 0"), (["--lookahead", -1], 2, "-1"), (["--lookahead", "x"], 2, "lookahead"),
+            (["--chunk-share", 0.001], 3, "smallest"), (["--devices-per-rank", 0, "--memory", "4GiB", "--depth", 2], 2, "no devices"),
+        ]:
+            done = run("plan", *[a for a in problem if "--devices-per-rank" not in extra or a not in ("--memory", "256MiB", "--devices-per-rank", 2)], *extra, code=code)
+            self.assertIn(word, done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        message = run("plan", *problem, "--lookahead", 9, "--chunk-share", 0.005, code=3).stderr
+        smallest = int(message.rsplit("(", 1)[1].split()[0])
+        at = [*problem[:-1], smallest, "--lookahead", 9, "--chunk-share", 0.005]
+        run("plan", *at)
+        run("plan", *problem[:-1], smallest - 1, "--lookahead", 9, "--chunk-share", 0.005, code=3)
+        run("run", "blocks:4,8,0.5", "--depth", 2, code=2)
+
+    def test_published_figures_are_within_their_tolerances(self):
+        rows = json.loads(run("simulate", "--papers", "--json").stdout)["rows"]
+        self.assertEqual(len(rows), 14)
+        for row in rows:
+            self.assertTrue(row["within"], row)
+            self.assertLessEqual(row["tolerance"], 0.30)
+
+    def test_alkane_on_108_devices_is_planned_within_4_gib(self):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        out = json.loads(run("simulate", "alkane:65:v1", "--machine", "summit", "--ranks", 36, "--threads", 1, "--json").stdout)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        self.assertLess(after.ru_maxrss, 4 << 20)  # of the largest child so far, in KiB
+        self.assertLess(out["plan_seconds"], 60)  # 10 on an idle core
+        self.assertLess(after.ru_utime - before.ru_utime, 60)
+        self.assertEqual(out["ranks"] * out["devices_per_rank"], 108)
 
     def test_more_devices_are_not_slower_and_no_device_works_too(self):
         seconds = [
@@ -235,6 +295,8 @@ class Contract(unittest.TestCase):
         run("contract", "ik,kj->ij", "--a", "A.npy", "--b", "B.npy", "--tile", 2, "--out", "C.h5", cwd=self.folder)
         run("contract", "ik,kj->ij", "--a", "A.npy", "--b", "B.npy", "--tile", 2, "--out", "C.h5", "--conjugate-a", "--alpha", -2,
             "--beta", 0.5, cwd=self.folder)
+        refused = run("contract", "ij->ji", "--a", "C.h5", "--tile", 3, "--out", "D.npy", code=2, cwd=self.folder)
+        self.assertIn("--tile 3", refused.stderr)
         run("contract", "ij->ji", "--a", "C.h5", "--out", "D.npy", cwd=self.folder)
         got = self.np.load(self.folder / "D.npy")
         self.assertLess(self.np.abs(got - (-2 * a.conj() @ b + 0.5 * a @ b).T).max(), 1e-12)
