@@ -94,6 +94,7 @@ TEST(BasisSets, AreFoundAndRead) {
     for (const char* n : {"sto-3g", "DEF2-SVP", "cc-pVDZ"}) {
         const auto set = find_basis(n);
         for (int z = 1; z <= 18; ++z) EXPECT_TRUE(set.elements.contains(z)) << n << z;
+        EXPECT_EQ(set.elements.size(), 18u) << n;  // as the message of an unknown element says
     }
     const auto water = parse_xyz("3\n\nO 0 0 0\nH 0 0 1\nH 0 1 0\n", "w");
     EXPECT_EQ(place(find_basis("sto-3g"), water).functions, 7);
