@@ -17,12 +17,14 @@
 #include <random>
 
 #include "base/check.hpp"
-#include "base/cpu.hpp"
 #include "base/parallel.hpp"
+#include "check_failed.hpp"
 #include "commit.hpp"
 #include "kernels/cuda/transpose.hpp"
-#include "kernels/transpose.hpp"
+#include "peers.hpp"
 #include "probe/rates.hpp"
+#include "tessera/base/cpu.hpp"
+#include "tessera/kernels/transpose.hpp"
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
@@ -183,8 +185,9 @@ void check_sample(const Extents& extents, const Perm& permutation, const std::fu
             from = from * extents[d] + at[d];
         }
         for (int d = 0; d < rank; ++d) to = to * extents[permutation[d]] + at[permutation[d]];
-        ensure(out(to) == pattern(from), "bench transpose: {} by {}: output element {} is {}, not {}", extents,
-               permutation, to, out(to), pattern(from));
+        if (out(to) != pattern(from))
+            throw CheckFailed(fmt::format("bench transpose: {} by {}: output element {} is {}, not {}", extents,
+                                          permutation, to, out(to), pattern(from)));
     }
 }
 
@@ -284,7 +287,9 @@ class DeviceContenders final : public Contenders {
         const kernels::cuda::DeviceTranspose transpose(extents, permutation, sizeof(double), {}, {}, tuning_);
         t.tessera = best([&] { transpose.run(in, out); });
         const auto wrong = kernels::cuda::count_mismatches(extents, permutation, in, out);
-        ensure(wrong == 0, "bench transpose: {} by {}: {} of {} elements are wrong", extents, permutation, wrong, n);
+        if (wrong != 0)
+            throw CheckFailed(
+                fmt::format("bench transpose: {} by {}: {} of {} elements are wrong", extents, permutation, wrong, n));
         return t;
     }
 
@@ -346,11 +351,12 @@ struct Mean {
 
 /// What is said of a group of cases.
 struct Figures {
-    Mean of_copy, over_scatter, copy_gbps;
+    Mean of_copy, over_scatter, over_numpy, copy_gbps;
     void add(const nlohmann::json& c) {
         of_copy.add(c["of_copy"].get<double>());
         copy_gbps.add(c["copy_gbps"].get<double>());
         if (c.contains("over_scatter")) over_scatter.add(c["over_scatter"].get<double>());
+        if (c.contains("over_numpy")) over_numpy.add(c["over_numpy"].get<double>());
     }
     nlohmann::json to_json() const {
         nlohmann::json j = {{"cases", of_copy.count},
@@ -358,11 +364,14 @@ struct Figures {
                             {"worst_of_copy", of_copy.least},
                             {"geomean_copy_gbps", copy_gbps.geomean()}};
         if (over_scatter.count) j["geomean_over_scatter"] = over_scatter.geomean();
+        if (over_numpy.count) j["geomean_over_numpy"] = over_numpy.geomean();
         return j;
     }
 };
 
-nlohmann::json summary(const nlohmann::json& cases) {
+/// The figures of all cases, as fields of the report (with those by rank and volume) and together in `summary`.
+void summarise(nlohmann::json& report) {
+    const auto& cases = report["cases"];
     Figures all;
     std::map<int, Figures> by_rank;
     std::map<double, Figures> by_volume;
@@ -380,7 +389,30 @@ nlohmann::json summary(const nlohmann::json& cases) {
         out["by_volume"].push_back(figures.to_json());
         out["by_volume"].back()["volume"] = volume;
     }
-    return out;
+    out["total"] = all.of_copy.count;
+    out.erase("cases");
+    for (const auto& [key, value] : out.items()) report[key] = value;
+    report["summary"] = std::move(out);
+}
+
+std::string joined(const nlohmann::json& numbers) {
+    std::string text;
+    for (const auto& n : numbers) text += (text.empty() ? "" : ",") + std::to_string(n.get<std::int64_t>());
+    return text;
+}
+
+void add_numpy(const BenchTransposeOptions& options, nlohmann::json& out) {
+    std::vector<std::string> arguments{"transpose"};
+    for (const auto& c : out["cases"])
+        arguments.insert(arguments.end(),
+                         {joined(c["extents"]), joined(c["permutation"]), std::to_string(options.repeats)});
+    const auto peer = run_peer("numpy_peer", arguments, 1, out);
+    for (std::size_t i = 0; i < out["cases"].size() && !peer.is_null(); ++i) {
+        auto& c = out["cases"][i];
+        const double bytes = 2.0 * sizeof(double) * c["elements"].get<double>();
+        c["numpy_gbps"] = bytes / peer["seconds"][i].get<double>() * 1e-9;
+        c["over_numpy"] = c["gbps"].get<double>() / c["numpy_gbps"].get<double>();
+    }
 }
 
 }  // namespace
@@ -449,18 +481,19 @@ int bench_transpose(const BenchTransposeOptions& options, nlohmann::json& out) {
                        shape.volume * 1e-6, shape.rank, shape.ratio, here.of_copy.geomean(), here.of_copy.least);
         }
     }
-    out["summary"] = summary(out["cases"]);
+    if (options.peers && options.device < 0) add_numpy(options, out);
+    summarise(out);
     return 0;
 }
 
 nlohmann::json join_transpose(nlohmann::json earlier, const nlohmann::json& more) {
     for (const auto& [key, value] : more.items())
-        if (key != "cases" && key != "summary")
+        if (key != "cases" && key != "summary" && !more.at("summary").contains(key))
             require(earlier.contains(key) && earlier[key] == value,
                     "bench transpose: the earlier results have {} for {}, these have {}",
                     earlier.contains(key) ? earlier[key].dump() : "nothing", key, value.dump());
     for (const auto& c : more.at("cases")) earlier["cases"].push_back(c);
-    earlier["summary"] = summary(earlier["cases"]);
+    summarise(earlier);
     return earlier;
 }
 

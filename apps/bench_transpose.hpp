@@ -16,6 +16,7 @@ struct BenchTransposeOptions {
     int samples = 7;                   // random permutations per shape; their inverses are timed too
     bool reverse = false;              // the reverse permutations instead
     bool scatter = true;               // time the scatter loop as well
+    bool peers = false;                // CPU: NumPy (one thread) too, where it is installed
     bool small_pages = false;          // CPU: buffers in ordinary pages, as malloc gives them, not in huge ones
     int threads = 0;                   // 0: all cores
     int repeats = 3;                   // the best of so many counts, for all contenders alike

@@ -14,10 +14,11 @@ struct TriplesOptions {
     std::vector<std::string> variants;  // fused partially_fused unfused ttgt energy energy_closed_shell; empty: all
     int repeats = 3;
     bool quiet = false;
+    bool peers = false;  // NumPy's einsum too, where it is installed
 };
 
 /// Fills `report` with cases [{size, variant, seconds, gflops, fraction_of_gemm, max_relative_error}], gemm_gflops and
-/// the checks. Throws InternalError when a result differs from the reference by more than 1e-12.
+/// the checks. Throws CheckFailed when a result differs from the reference by more than 1e-12.
 void bench_triples(const TriplesOptions& options, nlohmann::json& report);
 
 }  // namespace tessera::bench

@@ -8,6 +8,7 @@
 
 #include "base/check.hpp"
 #include "bench_triples_problem.hpp"
+#include "check_failed.hpp"
 #include "cublas_library.hpp"
 #include "device_timing.hpp"
 #include "kernels/cuda/transpose.hpp"
@@ -198,7 +199,8 @@ void bench_triples_device(const TriplesOptions& options, nlohmann::json& report)
     report["cases"] = std::move(table.cases);
     report["failed_checks"] = table.failures_;
     if (!options.quiet) fmt::print(stderr, "cuBLAS DGEMM {:.1f} GF/s\n", gemm);
-    ensure(table.failures_.empty(), "bench triples: results differ from the reference:{}", table.failures_);
+    if (!table.failures_.empty())
+        throw CheckFailed("bench triples: results differ from the reference:" + table.failures_);
 }
 
 }  // namespace tessera::bench

@@ -12,7 +12,7 @@
 
 #include "base/parallel.hpp"
 #include "bench_triples.hpp"
-#include "kernels/triples.hpp"
+#include "tessera/kernels/triples.hpp"
 
 namespace tessera::bench {
 

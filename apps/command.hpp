@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/clock.hpp"
+#include "check_failed.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/comm/world.hpp"
 #include "tessera/contract/contract.hpp"
@@ -59,13 +60,6 @@ class ProgressBar {
 /// One JSON object on stdout.
 void print_json(const nlohmann::json& object);
 std::string hex(std::uint64_t value);
-
-/// A check failed: exit code 4.
-class CheckFailed : public Error {
-  public:
-    using Error::Error;
-    int exit_code() const noexcept override { return 4; }
-};
 
 using Action = std::function<void()>;
 Action add_info(CLI::App& app);

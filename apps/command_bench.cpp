@@ -98,6 +98,7 @@ void add_transpose(CLI::App& bench, const std::shared_ptr<Action>& chosen) {
         ->capture_default_str()
         ->check(CLI::Range(1, 1000));
     command->add_flag("--reverse", o->bench.reverse, "the reverse permutations instead");
+    command->add_flag("--peers", o->bench.peers, "CPU: time NumPy (one thread) too, where it is installed");
     command->add_flag("--small-pages", o->bench.small_pages,
                       "CPU: buffers in ordinary pages, as malloc gives them, instead of huge ones");
     add_common(*command, o->common);
@@ -109,7 +110,19 @@ void add_transpose(CLI::App& bench, const std::shared_ptr<Action>& chosen) {
             nlohmann::json result;
             bench::bench_transpose(o->bench, result);
             if (o->common.json) return print_json(result);
-            fmt::print("{}\n", result["summary"].dump(2));
+            fmt::print("{:<6} {:>7} {:>9} {:>9} {:>13} {:>11}\n", "rank", "cases", "of copy", "worst", "over scatter",
+                       "copy GB/s");
+            const auto line = [](const std::string& name, const nlohmann::json& j, const char* count) {
+                fmt::print("{:<6} {:>7} {:>9.2f} {:>9.2f} {:>13.1f} {:>11.1f}\n", name, j[count].get<int>(),
+                           j["geomean_of_copy"].get<double>(), j["worst_of_copy"].get<double>(),
+                           j["geomean_over_scatter"].get<double>(), j["geomean_copy_gbps"].get<double>());
+            };
+            const auto& all = result["summary"];
+            for (const auto& rank : all["by_rank"]) line(std::to_string(rank["rank"].get<int>()), rank, "cases");
+            line("all", all, "total");
+            if (all.contains("geomean_over_numpy"))
+                fmt::print("over NumPy {:.1f}\n", all["geomean_over_numpy"].get<double>());
+            if (result.contains("peer_missing")) fmt::print("{}\n", result["peer_missing"].get<std::string>());
         };
     });
 }
@@ -128,6 +141,7 @@ void add_triples(CLI::App& bench, const std::shared_ptr<Action>& chosen) {
         ->add_option("--variant", o->bench.variants,
                      "fused partially_fused unfused ttgt energy energy_closed_shell (default: all)")
         ->check(CLI::IsMember({"fused", "partially_fused", "unfused", "ttgt", "energy", "energy_closed_shell"}));
+    command->add_flag("--peers", o->bench.peers, "CPU: time NumPy's einsum too, where it is installed");
     add_common(*command, o->common);
     command->footer("Example: tessera bench triples --size C --variant fused");
     command->callback([o, chosen] {
@@ -155,6 +169,8 @@ void add_grouped(CLI::App& bench, const std::shared_ptr<Action>& chosen) {
     auto* command = bench.add_subcommand("grouped", "lists of tile products on a CUDA device, against its DGEMM rate");
     command->add_option("--device", o->bench.device, "CUDA device (this table has no CPU part)")
         ->check(CLI::NonNegativeNumber);
+    command->add_flag(
+        "--peers", [](std::int64_t) {}, "cuBLAS is always timed: changes nothing");
     command->add_option("--row", o->bench.rows, "irregular 64 32 23 13 (default: all)")
         ->check(CLI::IsMember({"irregular", "64", "32", "23", "13"}));
     command->add_option("--repeats", o->bench.repeats, "median of so many")

@@ -4,11 +4,11 @@
 #include <filesystem>
 
 #include "base/check.hpp"
-#include "base/cpu.hpp"
 #include "base/units.hpp"
 #include "command.hpp"
 #include "probe/rates.hpp"
 #include "report.hpp"
+#include "tessera/base/cpu.hpp"
 #include "tessera/comm/world.hpp"
 #include "tessera/io/file.hpp"
 #include "tessera/io/hdf5.hpp"

@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 
-#include "base/cpu.hpp"
 #include "base/parallel.hpp"
 #include "base/units.hpp"
 #include "command.hpp"
 #include "kernels/cuda/device.hpp"
 #include "probe/rates.hpp"
+#include "tessera/base/cpu.hpp"
 
 namespace tessera::app {
 

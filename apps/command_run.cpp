@@ -7,7 +7,6 @@
 #include <set>
 
 #include "base/check.hpp"
-#include "base/cpu.hpp"
 #include "base/units.hpp"
 #include "command.hpp"
 #include "contract/machine_for.hpp"
@@ -20,6 +19,7 @@
 #include "report.hpp"
 #include "tensor/checksum.hpp"
 #include "tensor/tensor_impl.hpp"
+#include "tessera/base/cpu.hpp"
 #include "tessera/problems/problem.hpp"
 
 namespace tessera::app {

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "base/cpu.hpp"
+#include "tessera/base/cpu.hpp"
 #include "tessera/base/error.hpp"
 
 namespace tessera {
@@ -72,6 +72,16 @@ nlohmann::json run_program(const std::filesystem::path& program, const std::vect
     if (result.is_discarded() || !result.contains("gflops"))
         throw MachineError(fmt::format("{} did not print a result", program.string()));
     return result;
+}
+
+nlohmann::json run_peer(const std::string& name, const std::vector<std::string>& arguments, int threads,
+                        nlohmann::json& report) {
+    try {
+        return run_program(peer_program({}, name), arguments, 0, threads);
+    } catch (const MachineError& e) {
+        report["peer_missing"] = e.what();
+        return nullptr;
+    }
 }
 
 }  // namespace tessera

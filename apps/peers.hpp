@@ -21,4 +21,8 @@ std::string no_ranks_reason();
 nlohmann::json run_program(const std::filesystem::path& program, const std::vector<std::string>& arguments, int ranks,
                            int threads);
 
+/// The same of a peer that may not be installed: null then, and the reason in report["peer_missing"].
+nlohmann::json run_peer(const std::string& name, const std::vector<std::string>& arguments, int threads,
+                        nlohmann::json& report);
+
 }  // namespace tessera

@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
-#include "base/cpu.hpp"
 #include "kernels/gemm.hpp"
+#include "tessera/base/cpu.hpp"
 #ifdef TESSERA_HAVE_LIBXSMM
 #include <libxsmm.h>
 #endif

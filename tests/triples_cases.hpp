@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/triples.hpp"
+#include "tessera/kernels/triples.hpp"
 
 namespace tessera::kernels::triples_cases {
 

@@ -1,4 +1,4 @@
-#include "base/cpu.hpp"
+#include "tessera/base/cpu.hpp"
 
 #include <sys/sysinfo.h>
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "base/cpu.hpp"
+#include "tessera/base/cpu.hpp"
 #include "tessera/base/scalar.hpp"
 
 namespace tessera {

@@ -8,7 +8,6 @@
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
-#include "base/cpu.hpp"
 #include "base/parallel.hpp"
 #include "base/units.hpp"
 #include "chem/checkpoint.hpp"
@@ -18,6 +17,7 @@
 #include "chem/text.hpp"
 #include "chem/triples_energy.hpp"
 #include "comm/outcome.hpp"
+#include "tessera/base/cpu.hpp"
 #include "tessera/io/file.hpp"
 #include "tessera/storage/memory.hpp"
 

@@ -1,6 +1,6 @@
 #include "chem/triples_energy.hpp"
 
-#include "kernels/triples.hpp"
+#include "tessera/kernels/triples.hpp"
 
 namespace tessera::chem {
 

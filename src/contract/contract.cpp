@@ -9,7 +9,6 @@
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
-#include "base/cpu.hpp"
 #include "base/hash.hpp"
 #include "base/parallel.hpp"
 #include "comm/same_on_all.hpp"
@@ -20,6 +19,7 @@
 #include "inspect/build_plan.hpp"
 #include "kernels/cuda/device.hpp"
 #include "tensor/tensor_impl.hpp"
+#include "tessera/base/cpu.hpp"
 #include "tessera/comm/world.hpp"
 
 namespace tessera {

@@ -5,8 +5,8 @@
 #include "base/check.hpp"
 #include "base/parallel.hpp"
 #include "base/units.hpp"
-#include "kernels/transpose.hpp"
 #include "tensor/tensor_impl.hpp"
+#include "tessera/kernels/transpose.hpp"
 
 namespace tessera {
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-#include "kernels/transpose.hpp"
+#include "tessera/kernels/transpose.hpp"
 
 namespace tessera::kernels {
 

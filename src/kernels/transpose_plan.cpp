@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "base/check.hpp"
-#include "kernels/transpose.hpp"
 #include "kernels/transpose_block.hpp"
+#include "tessera/kernels/transpose.hpp"
 
 namespace tessera::kernels {
 
@@ -255,6 +255,7 @@ TransposePlan plan_transpose(std::span<const std::int64_t> extents, std::span<co
     fuse(plan, is, os);
     check_distinct(plan);
     plan.stream = plan.volume * element_bytes >= tuning.stream_bytes;
+    plan.team = plan.volume * element_bytes >= tuning.team_bytes;
 
     std::array<int, kMaxTransposeRank> in_order{}, out_order{};
     sort_by_stride(plan, &TransposeAxis::in_stride, in_order);
@@ -312,8 +313,10 @@ std::shared_ptr<const TransposePlan> TransposePlanCache::get(std::span<const std
                                                              std::span<const std::int64_t> in_strides,
                                                              std::span<const std::int64_t> out_strides) {
     std::vector<std::int64_t> key;
-    key.reserve(3 + 4 * extents.size());
+    key.reserve(5 + 4 * extents.size());
     key.push_back(element_bytes);
+    key.push_back(static_cast<std::int64_t>(extents.size()));
+    key.push_back(static_cast<std::int64_t>(permutation.size()));
     key.push_back(static_cast<std::int64_t>(in_strides.size()));
     key.push_back(static_cast<std::int64_t>(out_strides.size()));
     key.insert(key.end(), extents.begin(), extents.end());

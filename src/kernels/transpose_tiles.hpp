@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/transpose.hpp"
+#include "tessera/kernels/transpose.hpp"
 
 namespace tessera::kernels {
 

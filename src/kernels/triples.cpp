@@ -1,8 +1,9 @@
 // Checks and term builders of the fused contractions; the arithmetic lies in ref/, cpu/ and cuda/.
-#include "kernels/triples.hpp"
+#include "tessera/kernels/triples.hpp"
 
 #include <algorithm>
 #include <cstdint>
+#include <tuple>
 
 #include "base/check.hpp"
 
@@ -132,12 +133,19 @@ FusedTerm make_term(double factor, std::string_view a_indices, const double* a, 
     term.a.data = a;
     term.b.data = b;
     unsigned seen = 0;
+    char summed[2] = {0, 0};  // the letter that a, and that b, has besides
     for (bool is_a : {true, false}) {
         TermOperand& operand = is_a ? term.a : term.b;
         std::int64_t step = 1;
         for (char letter : is_a ? a_indices : b_indices) {
             const std::size_t n = letters.find(letter);
             if (n == std::string_view::npos) {
+                char& other = summed[is_a ? 0 : 1];
+                require(letter >= 'a' && letter <= 'z', "make_term: '{}' in '{}' is no lower-case letter", letter,
+                        is_a ? a_indices : b_indices);
+                require(other == 0, "make_term: '{}' sums over '{}' and over '{}'; one index is possible",
+                        is_a ? a_indices : b_indices, other, letter);
+                other = letter;
                 operand.sum_stride = step;
                 step = checked_multiply(step, sum_extent, "fused operand");
                 continue;
@@ -151,6 +159,9 @@ FusedTerm make_term(double factor, std::string_view a_indices, const double* a, 
         }
     }
     require(seen == 0x3f, "make_term: '{}' and '{}' do not carry all of kjicba", a_indices, b_indices);
+    require(summed[0] == summed[1], "make_term: '{}' and '{}' do not sum over the same index", a_indices, b_indices);
+    require(summed[0] != 0 || sum_extent == 1, "make_term: a summed extent of {}, but no summed index in '{}' and '{}'",
+            sum_extent, a_indices, b_indices);
     return term;
 }
 
@@ -214,8 +225,11 @@ void closed_shell_block(const ClosedShellTensors& x, std::array<std::int64_t, 3>
     for (int n = 0; n < 3; ++n)
         require(begin_kji[n] >= 0 && extent_kji[n] >= 1 && begin_kji[n] <= o - extent_kji[n],
                 "closed-shell triples: occupied range {}+{} is not within {}", begin_kji[n], extent_kji[n], o);
-    checked_multiply(checked_multiply(checked_multiply(o, v, "ovvv"), v, "ovvv"), checked_multiply(v, 8, "ovvv"),
-                     "ovvv");
+    for (const auto& [name, third, fourth] : {std::tuple{"closed-shell triples: ovvv", v, v},
+                                              {"closed-shell triples: t2", o, v},
+                                              {"closed-shell triples: ooov", o, o}})
+        checked_multiply(checked_multiply(checked_multiply(o, v, name), third, name), checked_multiply(fourth, 8, name),
+                         name);
     for (const double* p : {x.t1, x.t2, x.ovov, x.ovvv, x.ooov, x.occupied_energies, x.virtual_energies})
         require(p != nullptr, "closed-shell triples: a tensor is a null pointer");
 

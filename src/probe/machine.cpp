@@ -4,13 +4,13 @@
 #include <span>
 
 #include "base/clock.hpp"
-#include "base/cpu.hpp"
 #include "base/hash_fill.hpp"
 #include "base/parallel.hpp"
 #include "kernels/cuda/device.hpp"
 #include "probe/cuda/device_rates.hpp"
 #include "probe/rates.hpp"
 #include "storage/buffer.hpp"
+#include "tessera/base/cpu.hpp"
 
 namespace tessera {
 

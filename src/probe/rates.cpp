@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "base/cpu.hpp"
 #include "base/parallel.hpp"
 #include "kernels/tile_math.hpp"
 #include "storage/buffer.hpp"
+#include "tessera/base/cpu.hpp"
 
 // OpenBLAS's C entry points, declared here so that no BLAS header is needed.
 extern "C" {

@@ -22,3 +22,9 @@ cmake -S "$source/examples/abcd" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/pre
 cmake --build "$work/build" > "$work/build.log"
 "$work/build/abcd" | tee "$work/output.txt"
 grep -q "result tiles, norm" "$work/output.txt"
+
+# The dense kernels are there for others too.
+cmake -S "$source/examples/kernels" -B "$work/kernels" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Release > "$work/configure.log"
+cmake --build "$work/kernels" > "$work/build.log"
+"$work/kernels/kernels" | tee "$work/output.txt"
+printf 'b(4, 2, 3) = 118\nt3(0) = 2.5\n' | diff - "$work/output.txt"

@@ -17,6 +17,26 @@ def run(*arguments, code=0, cwd=None):
     return done
 
 
+class Bench(unittest.TestCase):
+    def test_transpose(self):
+        out = json.loads(run("bench", "transpose", "--volume", "2e4", "--samples", 1, "--json", "--quiet", "--peers").stdout)
+        self.assertEqual(len(out["cases"]), 8 * 3 * 2)
+        for field in ("geomean_of_copy", "worst_of_copy", "geomean_over_scatter"):
+            self.assertGreater(out[field], 0)
+            self.assertTrue(all(rank[field] > 0 for rank in out["by_rank"]))
+        for case in out["cases"]:
+            self.assertGreater(min(case["of_copy"], case["over_scatter"]), 0)
+        self.assertTrue("geomean_over_numpy" in out or "peer_missing" in out)
+        self.assertIn("of copy", run("bench", "transpose", "--volume", "1e4", "--samples", 1, "--quiet").stdout)
+
+    def test_triples(self):
+        out = json.loads(run("bench", "triples", "--size", "A", "--variant", "fused", "--variant", "energy", "--json", "--quiet").stdout)
+        self.assertEqual([(c["size"], c["variant"]) for c in out["cases"]], [("A", "fused"), ("A", "energy")])
+        for case in out["cases"]:
+            self.assertGreater(min(case["gflops"], case["fraction_of_gemm"]), 0)
+            self.assertLess(case["max_relative_error"], 1e-12)
+
+
 class Run(unittest.TestCase):
     FIELDS = """spec flops products seconds gflops gemm_gflops fraction_of_gemm density bytes peak_bytes generated_tiles
                 checked checksum algorithm ranks devices threads""".split()

@@ -22,7 +22,7 @@ class TransposeBench(unittest.TestCase):
         out = json.loads(run("--volume", 1e6, "--rank", 2, 8, 15, "--samples", 1, "--repeats", 1, "--json").stdout)
         for case in out["cases"]:
             self.assertLess(abs(case["elements"] / 1e6 - 1), 0.2, case["extents"])
-        self.assertEqual(out["summary"]["cases"], 3 * 3 * 2)
+        self.assertEqual(out["summary"]["total"], 3 * 3 * 2)
 
     def test_pieces_join_to_the_cases_of_one_run(self):
         cases = lambda results: sorted((c["volume"], c["rank"], c["ratio"], c["extents"], c["permutation"]) for c in results["cases"])
@@ -34,7 +34,7 @@ class TransposeBench(unittest.TestCase):
             joined = json.loads(file.read_text())
             whole = json.loads(run(*common, "--rank", 3, 4, "--json").stdout)
             self.assertEqual(cases(joined), cases(whole))
-            self.assertEqual(joined["summary"]["cases"], len(whole["cases"]))
+            self.assertEqual(joined["summary"]["total"], len(whole["cases"]))
             self.assertEqual([r["rank"] for r in joined["summary"]["by_rank"]], [3, 4])
             # Other settings are refused, and the file stays.
             before = file.read_bytes()

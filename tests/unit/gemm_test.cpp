@@ -9,9 +9,9 @@
 #include <random>
 #include <vector>
 
-#include "base/cpu.hpp"
 #include "kernels/cpu/gemm_driver.hpp"
 #include "kernels/gemm.hpp"
+#include "tessera/base/cpu.hpp"
 
 namespace tessera::kernels {
 namespace {

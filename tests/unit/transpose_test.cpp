@@ -1,4 +1,4 @@
-#include "kernels/transpose.hpp"
+#include "tessera/kernels/transpose.hpp"
 
 #include <gtest/gtest.h>
 
@@ -70,6 +70,7 @@ TYPED_TEST(Transpose, RandomCasesMatchTheReference) {
         tuning.run_bytes = std::int64_t{16} << rng() % 8;
         tuning.row_bytes = std::int64_t{16} << rng() % 8;
         tuning.stream_bytes = rng() % 2 ? 0 : 1 << 30;
+        tuning.team_bytes = rng() % 4 ? 0 : 1 << 30;  // several threads for small tensors too
         check<TypeParam>(random_case(rng, n % 50 == 0 ? 200'000 : 6'000), rng, tuning);
         if (this->HasFatalFailure()) return;
     }
@@ -83,6 +84,20 @@ TYPED_TEST(Transpose, LargerCasesWithTheDefaultTuning) {
         check<TypeParam>(random_case(rng, 400'000), rng, tuning);
         if (this->HasFatalFailure()) return;
     }
+}
+
+TYPED_TEST(Transpose, InfinityIsOnlyMoved) {
+    using T = TypeParam;
+    const auto infinity = std::numeric_limits<RealOf<T>>::infinity();
+    const Extents extents{5, 6};
+    const Perm perm{1, 0};
+    std::vector<T> in(30, T(1)), out(30, T(0));
+    if constexpr (is_complex<T>)
+        in[7] = T(infinity, 1);
+    else
+        in[7] = infinity;
+    transpose<T>(extents, perm, in.data(), out.data(), {.conjugate = true});
+    EXPECT_EQ(out[1 * 5 + 1], conjugate_if(in[7], true));
 }
 
 TYPED_TEST(Transpose, BetaZeroOverwritesNaN) {
@@ -113,6 +128,12 @@ TYPED_TEST(Transpose, CalledByManyThreadsAtOnce) {
     for (auto& t : team) t.join();
     for (auto& mine : out) EXPECT_EQ(mine, expected);
     EXPECT_EQ(cache.size(), 1u);
+}
+
+TEST(TransposePlan, TheCacheKnowsRanksApart) {
+    TransposePlanCache cache;
+    cache.get(Extents{2, 3}, Perm{1, 0}, 8);
+    EXPECT_THROW(cache.get(Extents{2, 3, 1}, Perm{0}, 8), UserError);
 }
 
 TEST(TransposePlan, EmptyScalarAndOneElement) {

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <random>
 
-#include "kernels/triples.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/kernels/triples.hpp"
 #include "triples_cases.hpp"
 
 namespace tessera::kernels {
@@ -300,6 +300,30 @@ TEST(TriplesEnergy, ClosedShellBlocksSumToTheFormula) {
     EXPECT_NEAR(sum, want, 1e-11 * std::abs(want));
 }
 
+// Every tensor of the closed-shell terms must be addressable, not only the largest in most molecules.
+TEST(TriplesInput, ClosedShellSizesPast64Bits) {
+    const double x = 0;
+    ClosedShellTensors tensors{};
+    for (const double** p : {&tensors.t1, &tensors.t2, &tensors.ovov, &tensors.ovvv, &tensors.ooov,
+                             &tensors.occupied_energies, &tensors.virtual_energies})
+        *p = &x;
+    ClosedShellBlock block;
+    for (const auto& [o, v] : {std::pair{std::int64_t{1} << 31, std::int64_t{2}},
+                               {std::int64_t{1} << 40, 1},
+                               {std::int64_t{1} << 16, std::int64_t{1} << 16},
+                               {1, std::int64_t{1} << 21}}) {
+        tensors.occupied = o;
+        tensors.virtuals = v;
+        EXPECT_THROW(closed_shell_block(tensors, {0, 0, 0}, {1, 1, 1}, block), UserError) << o << " " << v;
+    }
+    tensors.occupied = tensors.virtuals = 0;
+    EXPECT_THROW(closed_shell_block(tensors, {0, 0, 0}, {1, 1, 1}, block), UserError);
+    tensors.occupied = tensors.virtuals = 4;
+    EXPECT_THROW(closed_shell_block(tensors, {0, 3, 0}, {1, 2, 1}, block), UserError);
+    tensors.ovvv = nullptr;
+    EXPECT_THROW(closed_shell_block(tensors, {0, 0, 0}, {1, 1, 1}, block), UserError);
+}
+
 TEST(TriplesInput, WrongInputIsAUserError) {
     Random random(10);
     const Case good = eighteen({3, 2, 2, 2, 3, 2}, 2, 3, random);
@@ -340,6 +364,14 @@ TEST(TriplesInput, WrongInputIsAUserError) {
     EXPECT_THROW(fused_energy(good.extents, good.terms, epilogue), UserError);
     EXPECT_THROW(make_term(1, "labi", out.data(), "kjl", out.data(), good.extents, 2), UserError);
     EXPECT_THROW(make_term(1, "labi", out.data(), "kjil", out.data(), good.extents, 2), UserError);
+    for (const auto& [a, b] : {std::pair{"lxabi", "kjcl"},
+                               {"llabi", "kjcl"},
+                               {"labi", "kjcd"},
+                               {"labi", "kjc"},
+                               {"1abi", "kjc1"},
+                               {"abi", "kjc"}})
+        EXPECT_THROW(make_term(1, a, out.data(), b, out.data(), good.extents, 2), UserError) << a << " " << b;
+    EXPECT_NO_THROW(make_term(1, "abi", out.data(), "kjc", out.data(), good.extents, 1));
 }
 
 }  // namespace

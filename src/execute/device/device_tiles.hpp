@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/transpose.hpp"
+#include "tessera/kernels/transpose.hpp"
 #include "tessera/shape/shape.hpp"
 
 namespace tessera {

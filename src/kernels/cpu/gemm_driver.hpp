@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/cpu.hpp"
 #include "kernels/cpu/gemm_table.hpp"
 #include "kernels/gemm.hpp"
+#include "tessera/base/cpu.hpp"
 
 namespace tessera::kernels::cpu {
 

@@ -8,8 +8,8 @@
 #include "base/check.hpp"
 #include "base/parallel.hpp"
 #include "kernels/cpu/transpose_kernels.hpp"
-#include "kernels/transpose.hpp"
 #include "kernels/transpose_block.hpp"
+#include "tessera/kernels/transpose.hpp"
 
 namespace tessera::kernels {
 
@@ -341,9 +341,11 @@ class Worker {
     std::vector<char> storage_;
 };
 
-/// alpha * x, in the order of operations of ref/; complex without the detour for infinities.
+/// alpha * x, in the order of operations of ref/; complex without the detour for infinities. Times one is nothing: an
+/// infinite element stays what it is.
 template <Scalar T>
 T times(T a, T b) {
+    if (a == T(1)) return b;
     if constexpr (is_complex<T>)
         return T(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
     else
@@ -428,8 +430,7 @@ void transpose(const TransposePlan& plan, const T* in, T* out, const TransposeAr
     check_apart(plan, in, out);
     const Isa isa = std::min(args.isa.value_or(detected_isa()), detected_isa());
     const auto& kernels = kernels_for(isa);
-    // Below this, waking a team costs more than it saves.
-    const int wanted = plan.volume * plan.element_bytes < (256 << 10) ? 1 : resolve_threads(args.threads);
+    const int wanted = plan.team ? resolve_threads(args.threads) : 1;
     const int threads = static_cast<int>(std::min<std::int64_t>(wanted, plan.blocks));
 
     if (plan.kernel == TransposeKernel::strided) {

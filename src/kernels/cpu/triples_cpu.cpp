@@ -5,7 +5,7 @@
 
 #include "base/parallel.hpp"
 #include "kernels/cpu/triples_engine.hpp"
-#include "kernels/triples.hpp"
+#include "tessera/kernels/triples.hpp"
 
 namespace tessera::kernels {
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "kernels/cpu/triples_kernel.hpp"
-#include "kernels/triples.hpp"
 #include "storage/buffer.hpp"
+#include "tessera/kernels/triples.hpp"
 
 namespace tessera::kernels::cpu {
 

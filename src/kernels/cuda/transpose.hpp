@@ -6,7 +6,7 @@
 #include <string>
 
 #include "kernels/cuda/device.hpp"
-#include "kernels/transpose.hpp"
+#include "tessera/kernels/transpose.hpp"
 
 namespace tessera::kernels::cuda {
 

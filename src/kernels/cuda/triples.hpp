@@ -8,7 +8,7 @@
 #include <string>
 
 #include "kernels/cuda/device.hpp"
-#include "kernels/triples.hpp"
+#include "tessera/kernels/triples.hpp"
 
 namespace tessera::kernels::cuda {
 

@@ -1,7 +1,7 @@
 #include <array>
 
 #include "base/check.hpp"
-#include "kernels/transpose.hpp"
+#include "tessera/kernels/transpose.hpp"
 
 namespace tessera::kernels::ref {
 
@@ -28,8 +28,12 @@ void transpose(std::span<const std::int64_t> extents, std::span<const int> permu
             from += at[d] * is[permutation[d]];
             to += at[d] * os[d];
         }
-        const T value = alpha * conjugate_if(in[from], conjugate);
-        out[to] = beta == T(0) ? value : value + beta * out[to];
+        const T element = conjugate_if(in[from], conjugate);
+        const T value = alpha == T(1) ? element : alpha * element;
+        if (beta == T(0))
+            out[to] = value;
+        else
+            out[to] = value + (beta == T(1) ? out[to] : beta * out[to]);
         int d = rank - 1;
         while (d >= 0 && ++at[d] == extents[permutation[d]]) at[d--] = 0;
         if (d < 0) return;

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include "kernels/triples.hpp"
+#include "tessera/kernels/triples.hpp"
 
 namespace tessera::kernels::ref {
 

@@ -8,7 +8,7 @@
 // is one term per piece. A block of the output is held close to the arithmetic (registers, cache) while ALL terms are
 // added to it, and is then handed to the epilogue once: stored, or reduced to an energy without ever being stored.
 // The eighteen CCSD(T) terms (Kim et al., ICS 2018, Table 1) and the twelve closed-shell ones are instances,
-// made by triples_terms() and closed_shell_terms() below.
+// made by triples_terms() and closed_shell_block() below.
 //
 // Order of summation (CPU, every instruction set, any blocking and thread count): per element one chain of fused
 // multiply-adds in ascending term and ascending s, c = fma(a, factor * b, c), starting from zero or, when
@@ -21,7 +21,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/cpu.hpp"
+#include "tessera/base/cpu.hpp"
 
 namespace tessera::kernels {
 

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "base/cpu.hpp"
+#include "tessera/base/cpu.hpp"
 #include "tessera/base/scalar.hpp"
 
 namespace tessera::kernels {
@@ -60,6 +60,7 @@ struct TransposePlan {
     std::int64_t block_volume = 0;
     std::int64_t blocks = 0;
     bool stream = false;  // too large for the caches: whole lines are written past them
+    bool team = true;     // large enough that waking other threads costs less than it saves
 
     std::int64_t in_span = 0;  // elements from the first to the last touched, plus one
     std::int64_t out_span = 0;
@@ -75,6 +76,7 @@ struct TransposeTuning {
     std::int64_t run_bytes = 1536;         // wanted contiguous run on both sides
     std::int64_t row_bytes = 1024;         // runs shared by both sides from here on are copied directly
     std::int64_t stream_bytes = 16 << 20;  // outputs from here on bypass the caches
+    std::int64_t team_bytes = 256 << 10;   // from here on several threads pay
     bool operator==(const TransposeTuning&) const = default;
 };
 
