@@ -16,7 +16,7 @@ namespace tessera::app {
 
 void add_common(CLI::App& command, CommonOptions& options) {
     command.add_option("--threads", options.threads, "threads to use (default: all cores)")->check(CLI::Range(1, 4096));
-    command.add_flag("--quiet", options.quiet, "no progress, no messages");
+    command.add_flag("--quiet", options.quiet, "no progress, no messages but warnings");
     command.add_flag("--json", options.json, "one JSON object on stdout, nothing else there");
 }
 
@@ -40,10 +40,36 @@ void add_contraction(CLI::App& command, ContractionOptions& o) {
         ->capture_default_str();
     command.add_option("--blocks", o.blocks, "device blocks: auto, worst_fit or patches")->capture_default_str();
     command.add_option("--grid", o.grid, "ranks as PxQ (default: from the problem)");
+    add_parameters(command, o.parameters);
     command.add_option("--check", o.check, "result tiles to hold against the slow reference")
         ->capture_default_str()
         ->check(CLI::Range(0, 1000000));
     command.add_flag("--explain", o.explain, "print the plan first");
+}
+
+void add_parameters(CLI::App& command, PlanParameters& p) {
+    constexpr const char* group = "How devices cut their work (computed where not given; never changes a result)";
+    const auto number = [&](const char* option, auto& to, const char* help) {
+        using Value = typename std::decay_t<decltype(to)>::value_type;
+        command
+            .add_option_function<Value>(
+                option, [&to](const Value& x) { to = x; }, help)
+            ->group(group);
+    };
+    number("--block-share", p.block_share, "share of a device's memory for one block of C, as in 0.5");
+    number("--chunk-share", p.chunk_share, "share of it for one chunk of A and B, as in 0.25");
+    command
+        .add_option_function<std::string>(
+            "--block",
+            [&p](const std::string& text) {
+                const auto [rows, cols] = parse_grid(text, "--block");
+                p.block_rows = rows;
+                p.block_cols = cols;
+            },
+            "tile rows x tile columns of C in a block at most, as in 12x20")
+        ->group(group);
+    number("--depth", p.depth, "places along k in a chunk at most (worst_fit: tiles of each row of A)");
+    number("--lookahead", p.lookahead, "chunks that come while one is worked on");
 }
 
 std::vector<int> parse_devices(const std::string& text) {
@@ -71,7 +97,7 @@ std::vector<int> parse_devices(const std::string& text) {
     return out;
 }
 
-std::pair<int, int> parse_grid(const std::string& text) {
+std::pair<int, int> parse_grid(const std::string& text, const char* option) {
     int p = 0, q = 0;
     const auto* end = text.data() + text.size();
     const auto first = std::from_chars(text.data(), end, p);
@@ -79,7 +105,7 @@ std::pair<int, int> parse_grid(const std::string& text) {
         const auto second = std::from_chars(first.ptr + 1, end, q);
         if (second.ec == std::errc{} && second.ptr == end && p >= 1 && q >= 1) return {p, q};
     }
-    user_error("--grid {}: two positive numbers as in 4x9", text);
+    user_error("{} {}: two positive numbers as in 4x9", option, text);
 }
 
 ContractOptions library_options(const ContractionOptions& o, const CommonOptions& common) {
@@ -99,6 +125,9 @@ ContractOptions library_options(const ContractionOptions& o, const CommonOptions
     require(o.blocks == "auto" || !out.devices.empty(), "--blocks {}: only devices have blocks; give --devices",
             o.blocks);
     out.blocks = o.blocks;
+    require(!o.parameters.any() || !out.devices.empty(),
+            "--block-share, --chunk-share, --block, --depth, --lookahead: only devices have blocks; give --devices");
+    out.parameters = o.parameters;
     const int ranks = mpi_world().size();
     if (!o.grid.empty()) {
         const auto [p, q] = parse_grid(o.grid);

@@ -28,15 +28,18 @@ struct ContractionOptions {
     std::string devices = "none", memory, algorithm = "auto", blocks = "auto", grid;
     bool explain = false;
     int check = 8;
+    PlanParameters parameters;
 };
-/// Adds --alpha --beta --filter --devices --memory --algorithm --blocks --grid --explain --check.
+/// Adds --alpha --beta --filter --devices --memory --algorithm --blocks --grid --explain --check and the parameters.
 void add_contraction(CLI::App& command, ContractionOptions& options);
+/// Adds --block-share --chunk-share --block --depth --lookahead.
+void add_parameters(CLI::App& command, PlanParameters& parameters);
 /// Adds --memory. An empty text (a shell variable that was never set) is no budget, and refused.
 void add_memory(CLI::App& command, std::string& memory, const std::string& help);
 /// none, all, or numbers; checked against the devices that are here.
 std::vector<int> parse_devices(const std::string& text);
-/// "4x9"
-std::pair<int, int> parse_grid(const std::string& text);
+/// "4x9", of this option
+std::pair<int, int> parse_grid(const std::string& text, const char* option = "--grid");
 /// Checks them, and makes the library's options of them.
 ContractOptions library_options(const ContractionOptions& options, const CommonOptions& common);
 

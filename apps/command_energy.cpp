@@ -8,7 +8,6 @@
 #include "base/units.hpp"
 #include "command.hpp"
 #include "tessera/chem/energy.hpp"
-#include "tessera/io/file.hpp"
 
 namespace tessera::app {
 
@@ -41,11 +40,13 @@ nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
         {"total", r.total},
         {"converged", r.converged},
         {"iterations", r.iterations},
+        {"iterations_before", r.iterations_before},
         {"scf_iterations", r.scf_iterations},
         {"t1_diagnostic", r.t1_diagnostic},
         {"orbitals",
          {{"basis", r.basis_functions}, {"occupied", r.occupied}, {"frozen", r.frozen}, {"virtual", r.virtuals}}},
         {"dropped_functions", r.dropped_functions},
+        {"smallest_overlap", r.smallest_overlap},
         {"seconds", r.seconds},
         {"time",
          {{"integrals", r.integral_seconds},
@@ -66,6 +67,16 @@ nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
                           {"tiles", r.v_tiles},
                           {"tiles_made", r.v_tiles_made},
                           {"energy_change", r.screen_change}};
+    return j;
+}
+
+/// What there is of a calculation that did not converge: no energy that a script could take for one.
+nlohmann::json to_json(const Options& o, const chem::NotConverged& e) {
+    auto j = to_json(o, e.result());
+    for (const char* energy : {"ccsd", "triples", "total", "t1_diagnostic"}) j[energy] = nullptr;
+    if (e.where() == "scf")
+        for (const char* energy : {"rhf", "mp2"}) j[energy] = nullptr;
+    j["stopped"] = {{"in", e.where()}, {"iterations", e.iterations()}, {"energy", e.energy()}, {"message", e.what()}};
     return j;
 }
 
@@ -114,7 +125,6 @@ void run(Options& o) {
     if (ranks.size() > 1) e.communicator = &ranks;
     const bool first = ranks.rank() == 0;
     e.threads = o.common.threads;
-    if (!e.checkpoint.empty() && first) require_writable(e.checkpoint);
     auto molecule = chem::read_xyz(o.molecule);
     molecule.charge = o.charge;
     if (!o.common.quiet && first)
@@ -122,7 +132,19 @@ void run(Options& o) {
             fmt::print(to, "{}\n", line);
             std::fflush(to);
         };
-    const auto result = chem::energy(molecule, e);
+    // Warnings are no progress: --quiet leaves them, and they never stand among the results.
+    e.warn = [first](const std::string& line) {
+        if (!first) return;
+        std::fflush(stdout);
+        fmt::print(stderr, "tessera: warning: {}\n", one_line(line));
+    };
+    chem::EnergyResult result;
+    try {
+        result = chem::energy(molecule, e);
+    } catch (const chem::NotConverged& stop) {
+        if (first && o.common.json) print_json(to_json(o, stop));
+        throw;
+    }
     if (!first) return;
     if (o.common.json)
         print_json(to_json(o, result));
@@ -155,7 +177,10 @@ Action add_energy(CLI::App& app) {
         ->capture_default_str();
     command->add_option("--screen", e.screen, "with --abcd direct: skip integral tiles below this, per element")
         ->capture_default_str();
-    command->add_option("--checkpoint", e.checkpoint, "keep the amplitudes here (.h5); go on from them if it is there");
+    command->add_option("--checkpoint", e.checkpoint, "keep the amplitudes here (.h5); go on from them if it is there")
+        ->check([](const std::string& path) {
+            return path.empty() ? std::string("'' is no name of a file") : std::string();
+        });
     command->add_option("--tile", e.tile, "about this many orbitals in a tile")->capture_default_str();
     command->add_option("--devices", o->devices, "GPUs to use: none, 0, 0,0 or all")->capture_default_str();
     add_memory(*command, o->memory, "refuse what needs more than this, as in 16GiB");

@@ -61,6 +61,7 @@ PlanRequest request_of(const Problem& problem, const ContractionSpec& spec, cons
     request.device_memory = options.device_memory;
     request.algorithm = options.algorithm;
     request.blocks = options.blocks;
+    request.parameters = options.parameters;
     request.grid_rows = options.grid_rows;
     request.grid_cols = options.grid_cols;
     return request;
@@ -107,6 +108,7 @@ void run(const Options& o) {
     // plan wants them.
     Distribution lay_a, lay_b, lay_c;
     std::vector<PlanCandidate> weighed;
+    std::string decided;
     if (options.memory > 0 || options.device_memory > 0 || ranks.size() > 1) {
         const auto plan =
             build_plan(request_of(problem, spec, options, old_shape, o.contraction.beta), machine_for(ranks, options));
@@ -114,6 +116,7 @@ void run(const Options& o) {
         lay_b = plan.distribution_b;
         lay_c = plan.distribution_c;
         weighed = plan.candidates;
+        decided = plan.decided;
         if (ranks.size() > 1) {
             options.algorithm = plan.algorithm;
             options.result_distribution = lay_c;
@@ -155,7 +158,7 @@ void run(const Options& o) {
             const double t = now_seconds();
             if (o.contraction.explain && first) {
                 Plan shown = plan;  // made for the algorithm that won before the operands were: say why it did
-                if (!weighed.empty()) shown.candidates = weighed;
+                if (ranks.size() > 1) shown.candidates = weighed, shown.decided = decided;
                 fmt::print(o.common.json ? stderr : stdout, "{}", explain(shown));
             }
             std::fflush(stdout);

@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include "base/units.hpp"
+#include "comm/same_on_all.hpp"
 #include "command.hpp"
 #include "probe/rates.hpp"
 #include "tessera/base/error.hpp"
@@ -37,6 +38,13 @@ void choose_blas_kernels(char** argv) {
 int complain(const std::string& what, int exit_code) {
     fmt::print(stderr, "tessera: {}\n", tessera::one_line(what));
     return exit_code;
+}
+
+/// mpirun can start each rank with arguments of its own.
+void require_same_arguments(tessera::Communicator& ranks, int argc, char** argv) {
+    std::vector<std::pair<std::string, std::string>> all;
+    for (int i = 1; i < argc; ++i) all.emplace_back(fmt::format("argument {}", i), argv[i]);
+    tessera::require_same_on_all(ranks, all);
 }
 
 /// "unknown subcommand 'fly'...", where the words given name none; else nothing.
@@ -77,6 +85,7 @@ int main(int argc, char** argv) {
     Communicator* ranks = nullptr;
     try {
         ranks = &mpi_world();
+        require_same_arguments(*ranks, argc, argv);
         // Rank 0 prints; what the others would say is the same.
         if (ranks->rank() != 0 && !std::freopen("/dev/null", "w", stdout)) return 3;
         app.parse(argc, argv);
@@ -89,6 +98,8 @@ int main(int argc, char** argv) {
         }
         const std::string word = unknown_subcommand(app);
         return ranks->rank() == 0 ? complain(word.empty() ? e.what() : word, 2) : 2;
+    } catch (const UserError& e) {  // the same on all ranks
+        return ranks && ranks->rank() != 0 ? e.exit_code() : complain(e.what(), e.exit_code());
     } catch (const Error& e) {  // started on many ranks, but there is no MPI in this build
         return complain(e.what(), e.exit_code());
     }

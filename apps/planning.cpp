@@ -49,6 +49,7 @@ void add_planning(CLI::App& command, PlanningOptions& o, bool problem_required) 
     command.add_option("--blocks", o.blocks, "how device blocks are formed: auto, worst_fit or patches")
         ->capture_default_str();
     command.add_option("--grid", o.grid, "ranks as PxQ (default: from the shapes)");
+    add_parameters(command, o.parameters);
     command.add_option("--b", o.b, "where tiles of B come from: auto, stored, host or device (made there on demand)")
         ->capture_default_str();
     command.add_option("--filter", o.filter, "skip products that cannot lift a result tile above this norm")
@@ -85,6 +86,7 @@ Planned make_plan(const PlanningOptions& o, MachineModel machine) {
         (machine.devices_per_rank > 0 ? request.device_memory : request.host_memory) = parse_bytes(o.memory);
     request.algorithm = o.algorithm;
     request.blocks = o.blocks;
+    request.parameters = o.parameters;
     out.budget.host_bytes = request.host_memory;
     if (machine.devices_per_rank > 0)
         out.budget.device_bytes = request.device_memory > 0 ? request.device_memory : machine.device.memory;

@@ -8,17 +8,20 @@ namespace {
 /// the pairs c >= d, a >= b only, half of the products in all.
 class Stored final : public AbcdTerm {
   public:
-    Stored(const FourVirtuals& vvvv, const Tiling& occupied, const Tiling& virtuals)
-        : vvvv_(vvvv), grid_{occupied, occupied, virtuals, virtuals}, pairs_(occupied) {}
+    Stored(const FourVirtuals& vvvv, LocalPairs local, const Tiling& virtuals)
+        : vvvv_(vvvv),
+          local_(std::move(local)),
+          grid_{local_.tiling(), local_.tiling(), virtuals, virtuals},
+          pairs_(local_.tiling()) {}
 
     RealTensor apply(const RealTensor& tau, const RealTensor&, TensorWork& work) override {
         RealTensor even, odd;
         {
-            const auto dense = tau.to_dense();
+            const auto dense = local_.to_local(tau, work).to_dense();
             even = work.product("pq,qr->pr", part(dense, 1, work.threads()), vvvv_.plus);
             odd = work.product("pq,qr->pr", part(dense, -1, work.threads()), vvvv_.minus);
         }
-        return join(even.to_dense(), odd.to_dense(), work.threads());
+        return local_.to_canonical(join(even.to_dense(), odd.to_dense(), work.threads()), work);
     }
     bool dressed() const override { return false; }
 
@@ -69,14 +72,15 @@ class Stored final : public AbcdTerm {
     }
 
     const FourVirtuals& vvvv_;
+    LocalPairs local_;
     TileGrid grid_;
     PairIndex pairs_;
 };
 
 }  // namespace
 
-std::unique_ptr<AbcdTerm> stored_abcd(const FourVirtuals& vvvv, const Tiling& occupied, const Tiling& virtuals) {
-    return std::make_unique<Stored>(vvvv, occupied, virtuals);
+std::unique_ptr<AbcdTerm> stored_abcd(const FourVirtuals& vvvv, LocalPairs local, const Tiling& virtuals) {
+    return std::make_unique<Stored>(vvvv, std::move(local), virtuals);
 }
 
 }  // namespace tessera::chem

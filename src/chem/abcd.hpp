@@ -1,9 +1,10 @@
 #pragma once
-// The product of the doubles with integrals over four virtual orbitals, the steepest term of CCSD, in two ways.
+// The product of the doubles with integrals over four virtual orbitals, the steepest term of CCSD, in two ways. In both
+// the pairs i, j are rotated to localised orbitals for it, and back.
 
 #include <memory>
 
-#include "chem/orbitals.hpp"
+#include "chem/local_pairs.hpp"
 
 namespace tessera::chem {
 
@@ -17,10 +18,9 @@ class AbcdTerm {
 };
 
 /// With the integrals of transform(..., ccsd_four_virtuals); refers to them.
-std::unique_ptr<AbcdTerm> stored_abcd(const FourVirtuals& vvvv, const Tiling& occupied, const Tiling& virtuals);
+std::unique_ptr<AbcdTerm> stored_abcd(const FourVirtuals& vvvv, LocalPairs local, const Tiling& virtuals);
 
-/// From integrals over basis functions, made tile by tile when they are needed and never stored. The pairs i, j are
-/// rotated to localised orbitals, clustered into tiles, and back.
+/// From integrals over basis functions, made tile by tile when they are needed and never stored.
 class DirectAbcd final : public AbcdTerm {
   public:
     /// Tiles whose Schwarz bound per element is below `screen` are skipped.
@@ -38,8 +38,9 @@ class DirectAbcd final : public AbcdTerm {
     const Integrals& integrals_;
     const AoTiling& tiling_;
     EnginePool engines_;
-    Matrix bounds_;                              // of the norm of the block of pairs of two tiles
-    RealTensor rotation_, occupied_, virtuals_;  // the orbitals in the tiles of the integrals
+    Matrix bounds_;  // of the norm of the block of pairs of two tiles
+    LocalPairs local_;
+    RealTensor occupied_, virtuals_;  // canonical, in the tiles of the integrals
     std::unique_ptr<PairIndex> pairs_;
     double screen_ = 0;
     GeneratedTensor<double> integrals_tensor_;  // [l][s][m][n] = (ml|ns)

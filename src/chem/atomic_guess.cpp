@@ -62,13 +62,15 @@ Matrix atom_density(int number, const BasisSet& set) {
         for (int l = 0; l < 4; ++l) {
             const Matrix fl = average(basis, l, f), sl = average(basis, l, s);
             if (fl.rows() == 0) continue;
-            const Eigen::GeneralizedSelfAdjointEigenSolver<Eigen::MatrixXd> solver(fl, sl);
+            // Functions of a user's basis may depend on each other.
+            const Matrix x = orthonormal_combinations(sl).x;
+            const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(x.transpose() * fl * x);
             Matrix density = Matrix::Zero(fl.rows(), fl.rows());
             double left = electrons[l];
-            for (Eigen::Index i = 0; i < fl.rows() && left > 0; ++i) {
+            for (Eigen::Index i = 0; i < x.cols() && left > 0; ++i) {
                 const double here = std::min(left, 2.0 * (2 * l + 1));
                 left -= here;
-                const Vector c = solver.eigenvectors().col(i);
+                const Vector c = x * solver.eigenvectors().col(i);
                 density += here / (2 * (2 * l + 1)) * c * c.transpose();
             }
             radial[l] = density;

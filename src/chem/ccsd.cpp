@@ -11,6 +11,9 @@ namespace tessera::chem {
 
 namespace {
 
+// Residuals of amplitudes that are beyond saving, and of those that are better than none to begin with.
+constexpr double kHopeless = 1e6, kWorthKeeping = 10;
+
 /// 2 x[i][j][a][b] - x[i][j][b][a]
 RealTensor spin_summed(const RealTensor& x, TensorWork& work) {
     return add(2.0, x, -1.0, work.permuted("ijba->ijab", x));
@@ -160,11 +163,13 @@ CcsdResult ccsd(const MoIntegrals& integrals, const Orbitals& orbitals, AbcdTerm
     Diis<Amplitudes> diis(8,
                           [](const Amplitudes& a, const Amplitudes& b) { return dot(a.t1, b.t1) + dot(a.t2, b.t2); });
     say(" iter   correlation / Eh       change     residual   diis   time / s");
-    for (int iteration = 1; iteration <= options.max_iterations; ++iteration) {
+    double residual = 0;
+    for (int n = 1; n <= options.max_iterations; ++n) {
+        const int iteration = options.before + n;
         const Amplitudes& old = out.amplitudes;
         Amplitudes next = next_amplitudes(integrals, orbitals, abcd, old, work);
         Amplitudes error{add(1.0, next.t1, -1.0, old.t1), add(1.0, next.t2, -1.0, old.t2)};
-        const double residual = std::hypot(norm(error.t1), norm(error.t2));
+        residual = std::hypot(norm(error.t1), norm(error.t2));
         diis.add(std::move(next), std::move(error));
         const auto c = diis.coefficients();
         Amplitudes mixed = diis.iterate(0);
@@ -178,15 +183,18 @@ CcsdResult ccsd(const MoIntegrals& integrals, const Orbitals& orbitals, AbcdTerm
         const double e = correlation_energy(integrals, make_tau(out.amplitudes, work), work);
         const double change = e - out.energy;
         out.energy = e;
-        out.iterations = iteration;
+        out.iterations = n;
         say(fmt::format("{:5} {:18.10f} {:12.2e} {:12.2e} {:6} {:10.2f}", iteration, e, change, residual, diis.size(),
                         now_seconds() - begin));
-        if (!std::isfinite(e) || residual > 1e6) break;
-        if (options.keep) options.keep(out.amplitudes, iteration, e);
+        if (!std::isfinite(e) || !(residual < kHopeless)) break;
+        if (options.keep && residual < kWorthKeeping) options.keep(out.amplitudes, iteration, e);
         if (std::abs(change) < options.converge && residual < 10 * options.converge) return out;
     }
+    const bool lost = !std::isfinite(out.energy) || !(residual < kHopeless);
     throw NotConverged(
-        fmt::format("CCSD did not converge in {} iterations (correlation energy {:.8f})", out.iterations, out.energy));
+        fmt::format("CCSD did not converge in {} iterations ({}correlation energy {:.8f}, residual {:.1e}){}",
+                    out.iterations, lost ? "it ran away: " : "", out.energy, residual, options.advice),
+        "ccsd", out.iterations, out.energy);
 }
 
 }  // namespace tessera::chem

@@ -16,6 +16,8 @@ struct Amplitudes {
 struct CcsdOptions {
     double converge = 1e-8;
     int max_iterations = 100;
+    int before = 0;      // iterations behind the amplitudes it begins with: the count goes on from there
+    std::string advice;  // ends the message where it does not converge
     std::function<void(const std::string&)> log;
     /// Called with the amplitudes after each iteration.
     std::function<void(const Amplitudes&, int iteration, double energy)> keep;
@@ -24,7 +26,7 @@ struct CcsdOptions {
 struct CcsdResult {
     Amplitudes amplitudes;
     double energy = 0;
-    int iterations = 0;
+    int iterations = 0;  // without those before
 };
 
 /// (ia|jb) / (e_i + e_j - e_a - e_b): the first-order doubles; with them the correlation energy is that of MP2.

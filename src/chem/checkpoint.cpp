@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/check.hpp"
+#include "comm/outcome.hpp"
 #include "tessera/io/hdf5.hpp"
 
 namespace tessera::chem {
@@ -74,8 +75,13 @@ std::optional<Checkpoint> read_checkpoint(const std::string& path, const Orbital
                                           const std::vector<std::int64_t>& rows, const Matrix& overlap,
                                           Communicator* ranks) {
     std::vector<double> all;
-    if (!ranks || ranks->rank() == 0) all = read_parts(path, counts);
+    Outcome outcome;
+    if (!ranks)
+        all = read_parts(path, counts);
+    else if (ranks->rank() == 0)
+        outcome.attempt([&] { all = read_parts(path, counts); });
     if (ranks) {
+        outcome.share(*ranks, 0);
         const auto from = std::as_bytes(std::span(all));
         std::vector<std::byte> bytes(from.begin(), from.end());
         ranks->broadcast(bytes, 0);

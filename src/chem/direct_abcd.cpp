@@ -1,36 +1,12 @@
-#include <algorithm>
 #include <cmath>
 
 #include "chem/abcd.hpp"
-#include "chem/clustering.hpp"
-#include "chem/localise.hpp"
 
 namespace tessera::chem {
 
-namespace {
-
-/// Columns of the rotation grouped by where their orbitals are.
-RealTensor clustered_rotation(const Localised& orbitals, const Tiling& canonical, std::int64_t tile) {
-    const auto n = static_cast<std::int64_t>(orbitals.centres.size());
-    const auto group = cluster(orbitals.centres, (n + tile - 1) / tile);
-    std::vector<std::int64_t> order, sizes;
-    const auto groups = *std::max_element(group.begin(), group.end()) + 1;
-    for (std::int64_t g = 0; g < groups; ++g) {
-        const auto before = order.size();
-        for (std::int64_t i = 0; i < n; ++i)
-            if (group[i] == g) order.push_back(i);
-        sizes.push_back(static_cast<std::int64_t>(order.size() - before));
-    }
-    Matrix sorted(n, n);
-    for (std::int64_t i = 0; i < n; ++i) sorted.col(i) = orbitals.rotation.col(order[i]);
-    return to_tensor(sorted, canonical, Tiling::from_sizes(sizes));
-}
-
-}  // namespace
-
 DirectAbcd::DirectAbcd(const Integrals& integrals, const AoTiling& tiling, const Orbitals& orbitals, double screen,
                        std::int64_t tile)
-    : integrals_(integrals), tiling_(tiling), engines_(integrals) {
+    : integrals_(integrals), tiling_(tiling), engines_(integrals), local_(integrals, orbitals, tile) {
     const auto n = tiling.functions.tile_count();
     bounds_ = Matrix::Zero(n, n);
     for (std::int64_t a = 0; a < n; ++a)
@@ -41,9 +17,7 @@ DirectAbcd::DirectAbcd(const Integrals& integrals, const AoTiling& tiling, const
                     square += std::pow(integrals.schwarz_norm()(i, j), 2);
             bounds_(a, b) = std::sqrt(square);
         }
-    const auto localised = foster_boys(orbitals.occupied_matrix, integrals.dipole());
-    rotation_ = clustered_rotation(localised, orbitals.occupied.grid().tiling(1), tile);
-    pairs_ = std::make_unique<PairIndex>(rotation_.grid().tiling(1));
+    pairs_ = std::make_unique<PairIndex>(local_.tiling());
     occupied_ = to_tensor(orbitals.occupied_matrix, tiling.functions, orbitals.occupied.grid().tiling(1));
     virtuals_ = to_tensor(orbitals.virtual_matrix, tiling.functions, orbitals.virtuals.grid().tiling(1));
     integrals_tensor_.make = [this](const TileInfo& info, std::span<double> out) {
@@ -98,8 +72,7 @@ void DirectAbcd::set_screen(double screen) {
 }
 
 RealTensor DirectAbcd::apply(const RealTensor& tau, const RealTensor& t1, TensorWork& w) {
-    const RealTensor half = w.product("ijcd,ik->kjcd", tau, rotation_);
-    RealTensor packed = pack_pairs(w.product("kjcd,jl->klcd", half, rotation_), *pairs_);
+    RealTensor packed = pack_pairs(local_.to_local(tau, w), *pairs_);
     packed = w.product("pcd,lc->pld", packed, virtuals_);
     packed = w.product("pld,sd->pls", packed, virtuals_);
     RealTensor x = w.lean_product("pls,lsmn->pmn", packed, integrals_tensor_);
@@ -107,8 +80,7 @@ RealTensor DirectAbcd::apply(const RealTensor& tau, const RealTensor& t1, Tensor
     RealTensor dressed = virtuals_;
     w.add_product("mk,ka->ma", occupied_, t1, dressed, -1);
     x = w.product("pmn,ma->pan", x, dressed);
-    const RealTensor back = unpack_pairs(w.product("pan,nb->pab", x, dressed), *pairs_);
-    return w.product("ilab,jl->ijab", w.product("klab,ik->ilab", back, rotation_), rotation_);
+    return local_.to_canonical(unpack_pairs(w.product("pan,nb->pab", x, dressed), *pairs_), w);
 }
 
 }  // namespace tessera::chem

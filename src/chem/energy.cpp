@@ -8,6 +8,7 @@
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
+#include "base/cpu.hpp"
 #include "base/parallel.hpp"
 #include "base/units.hpp"
 #include "chem/checkpoint.hpp"
@@ -16,6 +17,8 @@
 #include "chem/molecule.hpp"
 #include "chem/text.hpp"
 #include "chem/triples_energy.hpp"
+#include "comm/outcome.hpp"
+#include "tessera/io/file.hpp"
 #include "tessera/storage/memory.hpp"
 
 namespace tessera::chem {
@@ -44,6 +47,8 @@ std::string name(Method method) {
 namespace {
 
 constexpr std::int64_t kFunctionsInTile = 16, kPairsInTile = 8;  // of basis functions, of localised orbitals
+constexpr double kShortestBond = 0.5;                            // Angstrom; that of H2 is 0.74
+constexpr double kScreenNoticed = 1e-6;                          // hartree
 constexpr std::size_t kAtomsInScreenedTile = 2;  // smaller tiles have tighter bounds, but more of them cost more
 
 class Calculation {
@@ -51,19 +56,29 @@ class Calculation {
     Calculation(const Molecule& molecule, const EnergyOptions& options)
         : molecule_(molecule),
           options_(options),
-          work_({options.threads, options.communicator, options.devices, options.device_memory}) {}
+          work_({options.threads, options.communicator, options.devices, options.device_memory, options.share_from}) {}
 
     EnergyResult run() {
         const double start = now_seconds();
-        check();
-        self_consistent_field();
-        if (options_.method != Method::rhf) correlate();
+        const auto finish = [&] {
+            result_.contractions = work_.count();
+            result_.contraction_seconds = work_.seconds();
+            result_.contraction_flops = work_.flops();
+            result_.seconds = now_seconds() - start;
+        };
+        try {
+            check();
+            self_consistent_field();
+            if (options_.method != Method::rhf) correlate();
+        } catch (NotConverged& e) {
+            (e.where() == "scf" ? result_.scf_iterations : result_.iterations) = e.iterations();
+            finish();
+            e.set_result(result_);
+            throw;
+        }
         result_.total = result_.rhf + (options_.method == Method::mp2 ? result_.mp2 : result_.ccsd + result_.triples);
         result_.converged = true;
-        result_.contractions = work_.count();
-        result_.contraction_seconds = work_.seconds();
-        result_.contraction_flops = work_.flops();
-        result_.seconds = now_seconds() - start;
+        finish();
         return result_;
     }
 
@@ -71,8 +86,25 @@ class Calculation {
     void say(const std::string& line) {
         if (options_.log) options_.log(line);
     }
+    void warn(const std::string& line) {
+        if (options_.warn)
+            options_.warn(line);
+        else
+            say("warning: " + line);
+    }
+    /// Work of rank 0 for all, who fail alike.
+    template <class Work>
+    void on_rank_zero(Work&& work) {
+        if (!options_.communicator) return work();
+        Outcome outcome;
+        if (options_.communicator->rank() == 0) outcome.attempt(work);
+        outcome.share(*options_.communicator, 0);
+    }
     void check();
+    std::int64_t memory_limit() const { return options_.memory > 0 ? options_.memory : memory_bytes(); }
     void check_memory(std::int64_t functions);
+    void check_rough_memory(std::int64_t functions);
+    [[noreturn]] void refuse_memory(const std::string& smallest, std::int64_t needed);
     void make_tilings(const BasisSet& set);
     void self_consistent_field();
     void share_orbitals(Communicator& ranks);
@@ -98,11 +130,17 @@ void Calculation::check() {
     require(options_.max_iterations >= 1, "{} iterations at most: at least one is needed", options_.max_iterations);
     require(options_.screen >= 0 && std::isfinite(options_.screen), "screening threshold {} is not a number >= 0",
             options_.screen);
+    require(options_.share_from >= 0, "{} multiply-adds to share from is not a number >= 0", options_.share_from);
     require(options_.tile >= 1, "tiles of {} orbitals: at least one is needed", options_.tile);
+    require(options_.abcd == Abcd::stored || options_.method >= Method::ccsd,
+            "--abcd direct: {} has no integrals over four virtuals", name(options_.method));
     require(options_.checkpoint.empty() || options_.method >= Method::ccsd,
             "checkpoint {}: it holds the amplitudes of CCSD, of which {} has none", options_.checkpoint,
             name(options_.method));
     check_closed_shell(molecule_);
+    if (const auto [first, second, apart] = closest_atoms(molecule_); apart < kShortestBond)
+        warn(fmt::format("{}: atoms {} and {} are {:.3f} Angstrom apart, nearer than any bond: are these Angstrom?",
+                         molecule_.name, first + 1, second + 1, apart));
     if (options_.frozen_core)
         for (const auto& a : molecule_.atoms) result_.frozen += core_orbitals(a.number);
     const int pairs = molecule_.electrons() / 2;
@@ -110,6 +148,8 @@ void Calculation::check() {
     require(options_.method == Method::rhf || result_.frozen < pairs,
             "{}: the frozen core takes {} of {} electron pairs; nothing is left to correlate", molecule_.name,
             result_.frozen, pairs);
+    // Known now, not after the SCF.
+    if (!options_.checkpoint.empty()) on_rank_zero([&] { require_writable(options_.checkpoint); });
 }
 
 void Calculation::check_memory(std::int64_t functions) {
@@ -127,17 +167,33 @@ void Calculation::check_memory(std::int64_t functions) {
     question.checkpoint = !options_.checkpoint.empty();
     const auto needed = needed_bytes(question);
     result_.memory_estimate = needed;
-    if (options_.memory == 0 || needed <= options_.memory) return;
+    if (needed <= memory_limit()) return;
     question.abcd = Abcd::direct;
     const bool direct_would =
         options_.abcd == Abcd::stored && options_.method >= Method::ccsd && needed_bytes(question) < needed;
-    throw BudgetError(
-        fmt::format("a memory budget of {} ({} bytes) is too small for {} of {}: the smallest that works is "
-                    "{} ({} bytes){}",
-                    format_bytes(options_.memory), options_.memory, name(options_.method), molecule_.name,
-                    format_bytes(needed), needed,
+    refuse_memory(
+        fmt::format("{} ({} bytes){}", format_bytes(needed), needed,
                     direct_would ? fmt::format("; --abcd direct needs {}", format_bytes(needed_bytes(question))) : ""),
-        options_.memory, needed);
+        needed);
+}
+
+/// Where the stored integrals alone are too much, before anything grows with the number of atoms.
+void Calculation::check_rough_memory(std::int64_t functions) {
+    const double least = std::pow(static_cast<double>(functions), 4);  // n^4 / 8 numbers
+    constexpr std::size_t kFewAtoms = 1000;                            // the exact figure is soon known
+    if (least <= static_cast<double>(memory_limit()) || molecule_.atoms.size() <= kFewAtoms) return;
+    const auto bytes = static_cast<std::int64_t>(std::min(least, 9e18));
+    refuse_memory(fmt::format("more than {}", format_bytes(bytes)), bytes);
+}
+
+void Calculation::refuse_memory(const std::string& smallest, std::int64_t needed) {
+    throw BudgetError(
+        fmt::format("{} is too small for {} of {}: the smallest that works is {}",
+                    options_.memory > 0 ? fmt::format("a memory budget of {} ({} bytes)", format_bytes(options_.memory),
+                                                      options_.memory)
+                                        : fmt::format("this machine's memory of {}", format_bytes(memory_limit())),
+                    name(options_.method), molecule_.name, smallest),
+        memory_limit(), needed);
 }
 
 /// Neighbouring atoms make a tile of basis functions; puts the atoms in the order of their clusters.
@@ -166,6 +222,7 @@ void Calculation::make_tilings(const BasisSet& set) {
 
 void Calculation::self_consistent_field() {
     const BasisSet set = find_basis(options_.basis, options_.basis_folder);
+    check_rough_memory(place(set, molecule_).functions);
     make_tilings(set);
     const Basis& basis = integrals_->basis();
     say(fmt::format("{} atoms, {} electrons, {} basis functions ({})", molecule_.atoms.size(), molecule_.electrons(),
@@ -183,8 +240,8 @@ void Calculation::self_consistent_field() {
             input_rows_.push_back(first[input_atom_[a]] + f);
     if (!options_.checkpoint.empty()) {
         const Matrix overlap = integrals_->overlap();
-        const OrbitalCounts counts{basis.functions, pairs - result_.frozen, independent_functions(overlap) - pairs,
-                                   result_.frozen};
+        const OrbitalCounts counts{basis.functions, pairs - result_.frozen,
+                                   orthonormal_combinations(overlap).x.cols() - pairs, result_.frozen};
         if (counts.virtuals > 0)
             checkpoint_ = read_checkpoint(options_.checkpoint, counts, input_rows_, overlap, options_.communicator);
     }
@@ -199,6 +256,7 @@ void Calculation::self_consistent_field() {
     how.max_iterations = options_.max_iterations;
     how.threads = options_.threads;
     how.log = options_.log;
+    how.warn = [this](const std::string& line) { warn(line); };
     say("RHF");
     scf_ = rhf(molecule_, *integrals_, *ao_, atomic_guess(molecule_, set, basis), how);
     if (options_.communicator) share_orbitals(*options_.communicator);
@@ -206,6 +264,7 @@ void Calculation::self_consistent_field() {
     result_.rhf = scf_.energy;
     result_.scf_iterations = scf_.iterations;
     result_.dropped_functions = scf_.dropped;
+    result_.smallest_overlap = scf_.smallest_overlap;
     result_.basis_functions = basis.functions;
     result_.occupied = scf_.occupied - result_.frozen;
     result_.virtuals = scf_.coefficients.cols() - scf_.occupied;
@@ -237,7 +296,9 @@ void Calculation::correlate() {
     }
     double start = now_seconds();
     const bool cc = options_.method != Method::mp2, stored = options_.abcd == Abcd::stored;
-    const Orbitals orbitals = make_orbitals(scf_, result_.frozen, ao_tiling_.functions, options_.tile);
+    std::int64_t core = 0;
+    for (const auto& a : molecule_.atoms) core += a.number <= 18 ? core_orbitals(a.number) : 9;
+    const Orbitals orbitals = make_orbitals(scf_, result_.frozen, core, ao_tiling_.functions, options_.tile);
     MoIntegrals mo = transform(std::move(ao_), orbitals,
                                !cc      ? Transform::mp2
                                : stored ? Transform::ccsd_four_virtuals
@@ -264,17 +325,20 @@ void Calculation::correlate() {
         if (checkpoint_) {
             t = amplitudes_of(*checkpoint_, options_.checkpoint, orbitals, scf_.overlap, work_);
             say(fmt::format("going on from iteration {} in {}", checkpoint_->iteration, options_.checkpoint));
+            how.before = result_.iterations_before = checkpoint_->iteration;
             checkpoint_.reset();
         }
         how.keep = [&](const Amplitudes& now, int iteration, double) {
-            if (options_.communicator && options_.communicator->rank() != 0) return;
-            write_checkpoint(options_.checkpoint, orbitals, input_rows_, now, iteration);
+            on_rank_zero([&] { write_checkpoint(options_.checkpoint, orbitals, input_rows_, now, iteration); });
         };
     }
+    if (options_.screen > 0)
+        how.advice = fmt::format("; --screen {:g} leaves integrals out: a smaller one may help", options_.screen);
+    if (!options_.checkpoint.empty()) how.advice += fmt::format("; run again with {} to go on", options_.checkpoint);
     std::unique_ptr<AbcdTerm> abcd;
     DirectAbcd* direct = nullptr;
     if (stored) {
-        abcd = stored_abcd(mo.vvvv, o, v);
+        abcd = stored_abcd(mo.vvvv, LocalPairs(*integrals_, orbitals, options_.tile), v);
     } else {
         auto term = std::make_unique<DirectAbcd>(*integrals_, direct_tiling_, orbitals, options_.screen, kPairsInTile);
         direct = term.get();
@@ -322,6 +386,9 @@ void Calculation::report_screening(DirectAbcd& abcd, const MoIntegrals& mo, cons
     result_.screen_change = correlation_energy(mo, difference, work_);
     say(fmt::format("screening skipped {} of {} tiles of integrals; the energy changed by {:.1e} (first order)",
                     result_.v_tiles - result_.v_tiles_made, result_.v_tiles, result_.screen_change));
+    if (!(std::abs(result_.screen_change) < kScreenNoticed))
+        warn(fmt::format("--screen {:g} changed the energy by {:.1e} (first order): a smaller one is more exact",
+                         options_.screen, result_.screen_change));
 }
 
 }  // namespace

@@ -16,7 +16,19 @@ constexpr std::string_view kSymbols[] = {"",   "H",  "He", "Li", "Be", "B",  "C"
                                          "Al", "Si", "P",  "S",  "Cl", "Ar", "K",  "Ca", "Sc", "Ti", "V",  "Cr", "Mn",
                                          "Fe", "Co", "Ni", "Cu", "Zn", "Ga", "Ge", "As", "Se", "Br", "Kr"};
 constexpr double kClosest = 0.1;  // Angstrom: nearer than any bond, and the integrals would be near singular
-constexpr std::int64_t kMostAtoms = 100000;
+constexpr std::int64_t kMostAtoms = 20000;
+constexpr double kFarthest = 1e6;  // Angstrom
+
+bool is_coordinate(std::string_view word, double& value) {
+    return parse_number(word, value) && std::isfinite(value) && std::abs(value) < kFarthest;
+}
+
+/// "symbol x y z", and perhaps more.
+bool is_atom(const std::vector<std::string_view>& w) {
+    double x = 0;
+    return w.size() >= 4 && element_number(w[0]) > 0 && is_coordinate(w[1], x) && is_coordinate(w[2], x) &&
+           is_coordinate(w[3], x);
+}
 
 }  // namespace
 
@@ -56,6 +68,7 @@ int core_orbitals(int number) {
 Molecule parse_xyz(std::string_view text, const std::string& name) {
     Molecule m;
     m.name = name;
+    if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // the mark some editors put first
     Lines lines(text);
     std::string_view line;
     require(lines.next(line), "{}: empty, not an xyz file", name);
@@ -65,35 +78,55 @@ Molecule parse_xyz(std::string_view text, const std::string& name) {
             "{} line 1: the number of atoms is expected, not '{}'", name, shown(line));
     require(count <= kMostAtoms, "{} line 1: {} atoms are more than this program takes ({})", name, count, kMostAtoms);
     require(lines.next(line), "{}: ends after its first line; a comment and {} atoms are expected", name, count);
+    const bool comment_is_atom = is_atom(words(line));
     while (static_cast<std::int64_t>(m.atoms.size()) < count) {
-        require(lines.next(line), "{}: says {} atoms, but has {}", name, count, m.atoms.size());
+        require(lines.next(line), "{}: says {} atoms, but has {}{}", name, count, m.atoms.size(),
+                comment_is_atom ? "; line 2 is a comment, whatever it says" : "");
         const auto w = words(line);
         if (!w.empty() && w[0].front() == '#') continue;
         require(w.size() >= 4, "{} line {}: 'symbol x y z' is expected, not '{}' ({} of {} atoms read)", name,
                 lines.number(), shown(line), m.atoms.size(), count);
         Atom a;
         a.number = element_number(w[0]);
-        require(a.number > 0, "{} line {}: unknown element '{}'; H to Kr have names here", name, lines.number(),
-                shown(w[0]));
+        require(a.number > 0,
+                "{} line {}: unknown element '{}'; symbols H to Kr and nuclear charges are read (the basis sets that "
+                "come with Tessera have H to Ar)",
+                name, lines.number(), shown(w[0]));
         for (int x = 0; x < 3; ++x) {
-            require(parse_number(w[x + 1], a.at[x]) && std::isfinite(a.at[x]) && std::abs(a.at[x]) < 1e6,
-                    "{} line {}: '{}' is not a coordinate", name, lines.number(), shown(w[x + 1]));
+            require(is_coordinate(w[x + 1], a.at[x]), "{} line {}: '{}' is not a coordinate (Angstrom, below {:g})",
+                    name, lines.number(), shown(w[x + 1]), kFarthest);
             a.at[x] /= kBohrInAngstrom;
         }
         m.atoms.push_back(a);
+    }
+    // Whatever else follows is passed over, but not an atom: then the count is wrong, and so would be the molecule.
+    while (lines.next(line)) {
+        const auto w = words(line);
+        if (w.empty() || w[0].front() == '#') continue;
+        require(!is_atom(w), "{} line {}: says {} atoms, but another one follows: '{}'", name, lines.number(), count,
+                shown(line));
+        break;
     }
     return m;
 }
 
 Molecule read_xyz(const std::string& path) { return parse_xyz(read_text(path), path); }
 
-void check_closed_shell(const Molecule& m) {
+ClosestAtoms closest_atoms(const Molecule& m) {
+    ClosestAtoms out;
     for (std::size_t i = 0; i < m.atoms.size(); ++i)
         for (std::size_t j = 0; j < i; ++j) {
             const double d = distance(m.atoms[i].at, m.atoms[j].at) * kBohrInAngstrom;
-            require(d > kClosest, "{}: atoms {} ({}) and {} ({}) are on top of each other, {:.3f} Angstrom apart",
-                    m.name, j + 1, element_symbol(m.atoms[j].number), i + 1, element_symbol(m.atoms[i].number), d);
+            if (d < out.angstrom) out = {j, i, d};
         }
+    return out;
+}
+
+void check_closed_shell(const Molecule& m) {
+    require(!m.atoms.empty(), "{}: a molecule without atoms", m.name);
+    const auto [j, i, d] = closest_atoms(m);
+    require(d > kClosest, "{}: atoms {} ({}) and {} ({}) are on top of each other, {:.3f} Angstrom apart", m.name,
+            j + 1, element_symbol(m.atoms[j].number), i + 1, element_symbol(m.atoms[i].number), d);
     const int n = m.electrons();
     require(n > 0, "{}: charge {} leaves {} electrons", m.name, m.charge, n);
     require(n % 2 == 0, "{}: {} electrons with charge {}: only closed shells (an even number) are treated", m.name, n,

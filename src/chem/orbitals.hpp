@@ -14,11 +14,13 @@ struct Orbitals {
     RealTensor occupied, virtuals;
     std::vector<double> occupied_energies, virtual_energies;
     Matrix occupied_matrix, virtual_matrix;
-    std::int64_t frozen = 0;
+    std::int64_t frozen = 0, core = 0;  // core: the first ones of the correlated, where none are frozen
     std::int64_t occupied_count() const { return static_cast<std::int64_t>(occupied_energies.size()); }
     std::int64_t virtual_count() const { return static_cast<std::int64_t>(virtual_energies.size()); }
 };
-Orbitals make_orbitals(const RhfResult& scf, std::int64_t frozen, const Tiling& functions, std::int64_t tile);
+/// `core`: how many of the lowest orbitals are core, frozen or not.
+Orbitals make_orbitals(const RhfResult& scf, std::int64_t frozen, std::int64_t core, const Tiling& functions,
+                       std::int64_t tile);
 
 /// (ac|bd) + (ad|bc) and (ac|bd) - (ad|bc) as [c d][a b], pairs c >= d and a >= b only.
 struct FourVirtuals {

@@ -12,7 +12,7 @@ struct RhfOptions {
     double converge = 1e-8;
     int max_iterations = 100;
     int threads = 0;
-    std::function<void(const std::string&)> log;
+    std::function<void(const std::string&)> log, warn;
 };
 
 struct RhfResult {
@@ -21,14 +21,20 @@ struct RhfResult {
     Vector orbital_energies;
     Matrix overlap;
     std::int64_t occupied = 0, dropped = 0;
+    double smallest_overlap = 0;  // eigenvalue of what was not dropped
     int iterations = 0;
 };
 
 /// Density of free atoms with fractional occupations, averaged over directions: trace (electrons) / 2.
 Matrix atomic_guess(const Molecule& molecule, const BasisSet& set, const Basis& basis);
 
-/// Orbitals that functions of this overlap make: without the near-dependent combinations.
-std::int64_t independent_functions(const Matrix& overlap);
+/// X with X^T S X = 1, without the combinations of functions that depend on each other nearly (overlap eigenvalue below
+/// 1e-7); the smallest eigenvalue that is kept.
+struct Orthonormal {
+    Matrix x;
+    double smallest = 0;
+};
+Orthonormal orthonormal_combinations(const Matrix& overlap);
 
 /// Throws NotConverged, and UserError where the electrons do not fit the basis.
 RhfResult rhf(const Molecule& molecule, const Integrals& integrals, const AoIntegrals& coulomb, const Matrix& guess,

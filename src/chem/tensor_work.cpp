@@ -38,8 +38,6 @@ int threads_for(std::string_view spec, const Shape& a, const Shape* b, int threa
     return work_of(spec, a, b) < (b ? 2e6 : 2e5) ? 1 : threads;
 }
 
-constexpr double kWorthSharing = 5e7;  // multiply-adds that pay for messages, or for the way to a device
-
 /// The same tensor with each tile on one rank only. Everyone has all of x.
 RealTensor deal(const RealTensor& x, Communicator& ranks, int threads) {
     return RealTensor::generate(
@@ -53,7 +51,7 @@ RealTensor deal(const RealTensor& x, Communicator& ranks, int threads) {
 /// On all ranks and devices where it pays; the result is whole on every rank.
 Contraction<double> TensorWork::shared_product(std::string_view spec, const RealOperand& a, const RealOperand& b,
                                                ContractOptions options) {
-    const bool large = work_of(spec, a.shape(), &b.shape()) >= kWorthSharing;
+    const bool large = work_of(spec, a.shape(), &b.shape()) >= workers_.share_from;
     if (large) {
         options.devices = workers_.devices;
         options.device_memory = workers_.device_memory;
@@ -97,7 +95,7 @@ void TensorWork::add_product(std::string_view spec, const RealOperand& a, const 
     ContractOptions options;
     options.alpha = alpha;
     options.threads = threads_for(spec, a.shape(), &b.shape(), threads_);
-    if (workers_.rank_count() > 1 && work_of(spec, a.shape(), &b.shape()) >= kWorthSharing) {
+    if (workers_.rank_count() > 1 && work_of(spec, a.shape(), &b.shape()) >= workers_.share_from) {
         auto result = shared_product(spec, a, b, options);
         c = add(1.0, result.tensor, 1.0, c);
         note(std::move(result.report), start);

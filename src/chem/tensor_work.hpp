@@ -18,6 +18,7 @@ struct TensorWorkers {
     Communicator* ranks = nullptr;
     std::vector<int> devices;
     std::int64_t device_memory = 0;
+    double share_from = 5e7;  // multiply-adds that pay for messages, or for the way to a device
     int rank_count() const { return ranks ? ranks->size() : 1; }
 };
 

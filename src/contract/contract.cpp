@@ -1,6 +1,7 @@
 #include "tessera/contract/contract.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -9,7 +10,9 @@
 #include "base/check.hpp"
 #include "base/clock.hpp"
 #include "base/cpu.hpp"
+#include "base/hash.hpp"
 #include "base/parallel.hpp"
+#include "comm/same_on_all.hpp"
 #include "contract/machine_for.hpp"
 #include "contract/reduce.hpp"
 #include "execute/cpu/execute.hpp"
@@ -87,6 +90,39 @@ std::int64_t most(Communicator& ranks, std::int64_t value) {
     double v[] = {static_cast<double>(value)};
     ranks.max(std::span<double>(v));
     return static_cast<std::int64_t>(v[0]);
+}
+
+std::string describe(const Shape& shape, bool norms) {
+    std::uint64_t h = 0;
+    for (auto o : shape.ordinals()) h = combine(h, static_cast<std::uint64_t>(o));
+    if (norms)
+        for (auto n : shape.norms()) h = combine(h, std::bit_cast<std::uint64_t>(n));
+    return fmt::format("{} with {} tiles ({:016x})", to_string(shape.grid()), shape.tile_count(), h);
+}
+
+/// Ranks that call with different things would build different plans.
+void require_same_call(Communicator& ranks, const ContractionSpec& spec, const Shape& a, const Shape& b,
+                       const ContractOptions& o) {
+    if (ranks.size() == 1) return;
+    const auto number = [](const auto& x) { return x ? fmt::format("{}", *x) : std::string("default"); };
+    const auto& p = o.parameters;
+    require_same_on_all(
+        ranks, {{"the spec", spec.text()},
+                {"the shape of A", describe(a, o.filter > 0)},
+                {"the shape of B", describe(b, o.filter > 0)},
+                {"alpha", fmt::format("{} + {}i", o.alpha.real(), o.alpha.imag())},
+                {"beta", fmt::format("{} + {}i", o.beta.real(), o.beta.imag())},
+                {"filter", fmt::format("{}", o.filter)},
+                {"the given result shape", o.result_shape ? describe(*o.result_shape, false) : "none"},
+                {"memory", fmt::format("{}", o.memory)},
+                {"device memory", fmt::format("{}", o.device_memory)},
+                {"the number of devices", fmt::format("{}", o.devices.size())},
+                {"algorithm", o.algorithm},
+                {"grid", fmt::format("{}x{}", o.grid_rows, o.grid_cols)},
+                {"blocks", o.blocks},
+                {"parameters",
+                 fmt::format("{} {} {}x{} {} {}", number(p.block_share), number(p.chunk_share), number(p.block_rows),
+                             number(p.block_cols), number(p.depth), number(p.lookahead))}});
 }
 
 /// Work in which one rank may fail alone: then all of them end, since the others wait for it.
@@ -182,6 +218,7 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
     const bool adds = old && beta != T(0);
 
     Communicator& ranks = ranks_of(a, b, old, options);
+    require_same_call(ranks, spec, a.shape(), b.shape(), options);
     std::optional<Prepared<T>> both[2];
     together(ranks, [&] {
         both[0].emplace(spec, 0, a, options.threads, ranks);
@@ -213,6 +250,7 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
     request.other_bytes = most(ranks, pa.original_bytes + pb.original_bytes + (old ? old->tile_bytes() : 0));
     request.algorithm = options.algorithm;
     request.blocks = options.blocks;
+    request.parameters = options.parameters;
     request.grid_rows = options.grid_rows;
     request.grid_cols = options.grid_cols;
     const Plan plan = build_plan(request, machine);

@@ -1,6 +1,7 @@
 #include "execute/messages.hpp"
 
 #include <chrono>
+#include <deque>
 #include <map>
 
 #include "base/clock.hpp"
@@ -9,7 +10,10 @@ namespace tessera {
 
 namespace {
 constexpr int kTags = 32767;  // every MPI has at least these
-}
+/// Messages of tiles that are received from one rank at a time. MPI moves all that has its place before it says that
+/// any of it is there: with few places work begins as soon as the first tiles are.
+constexpr int kOpenReceives = 2;
+}  // namespace
 
 void StepBoard::pause(int times) {
     if (times > 300)
@@ -55,7 +59,13 @@ void Messages::work() {
         std::unique_ptr<Transfer> transfer;
     };
     std::vector<Open> open;
+    struct Peer {
+        std::deque<Message> receives;  // of tiles, that have no place yet
+        int open = 0;
+    };
     std::vector<Message> waiting;
+    std::map<std::int32_t, Peer> peers;
+    std::size_t to_come = 0;
     const auto post = [&](const Message& m) {
         const auto& s = plan_.steps[m.step];
         const auto pieces = pieces_(m.step);
@@ -71,17 +81,28 @@ void Messages::work() {
             if (!board_.done(plan_.dependencies[d])) return false;
         return true;
     };
-    // Receives first, so that whatever comes has its place.
-    for (const auto& m : messages_)
-        if (const auto kind = plan_.steps[m.step].kind; kind == StepKind::receive || kind == StepKind::receive_sums)
-            post(m);
-    for (const auto& m : messages_)
-        if (const auto kind = plan_.steps[m.step].kind; kind == StepKind::send || kind == StepKind::send_sums)
-            waiting.push_back(m);
+    // Receives first, so that whatever comes has its place. Those of tiles wait for nothing, so they end in any order.
+    for (const auto& m : messages_) switch (plan_.steps[m.step].kind) {
+            case StepKind::receive:
+                peers[plan_.steps[m.step].peer].receives.push_back(m);
+                ++to_come;
+                break;
+            case StepKind::receive_sums:
+                post(m);
+                break;
+            default:
+                waiting.push_back(m);
+        }
     double last = now_seconds();
-    while (!open.empty() || !waiting.empty()) {
+    while (!open.empty() || !waiting.empty() || to_come > 0) {
         if (board_.failed()) return;
         bool moved = false;
+        if (to_come > 0)
+            for (auto& [rank, peer] : peers)
+                for (; peer.open < kOpenReceives && !peer.receives.empty(); ++peer.open, --to_come) {
+                    post(peer.receives.front());
+                    peer.receives.pop_front();
+                }
         std::erase_if(waiting, [&](const Message& m) {
             if (!ready(m)) return false;
             post(m);
@@ -95,6 +116,7 @@ void Messages::work() {
         std::erase_if(open, [&](Open& o) {
             if (!o.transfer->done()) return false;
             board_.mark(o.step);
+            if (plan_.steps[o.step].kind == StepKind::receive) --peers[plan_.steps[o.step].peer].open;
             return moved = true;
         });
         const double now = now_seconds();

@@ -1,6 +1,6 @@
 #pragma once
-// Messages of a rank's plan, moved by a thread of their own while others work: every receive is posted at once, a send
-// as soon as what it sends is there.
+// Messages of a rank's plan, moved by a thread of their own while others work: a few receives of tiles from each rank
+// are open at a time, a send is posted as soon as what it sends is there.
 
 #include <atomic>
 #include <cstdint>

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <tuple>
 
 #include "base/check.hpp"
+#include "inspect/device_blocks.hpp"
 #include "inspect/inspection.hpp"
 #include "tessera/simulate/simulate.hpp"
 
@@ -26,17 +28,50 @@ Assignment of_one_rank(const Inspection& in) {
                : outer_product(in);
 }
 
-/// Times this close are equal as far as a simulation can tell: then fewer bytes win, whose cost on a busy machine
-/// (cores that copy them) it does not know.
-constexpr double kSame = 0.05;
+/// A plan that may still be the one.
+struct Kept {
+    std::size_t candidate;
+    Plan plan;
+};
 
-bool better(const PlanCandidate& x, const PlanCandidate& y) {
-    const double gap = kSame * std::min(x.seconds_predicted, y.seconds_predicted);
-    if (std::abs(x.seconds_predicted - y.seconds_predicted) > gap) return x.seconds_predicted < y.seconds_predicted;
-    return x.bytes_sent != y.bytes_sent ? x.bytes_sent < y.bytes_sent : x.seconds_predicted < y.seconds_predicted;
+bool as_short(const PlanCandidate& x, double shortest) {
+    return x.possible && x.seconds_predicted <= (1 + kSameTime) * shortest;
+}
+double shortest_of(const std::vector<PlanCandidate>& candidates) {
+    double seconds = INFINITY;
+    for (const auto& c : candidates)
+        if (c.possible) seconds = std::min(seconds, c.seconds_predicted);
+    return seconds;
 }
 
 }  // namespace
+
+std::size_t cheapest(const std::vector<PlanCandidate>& candidates) {
+    const auto shortest = shortest_of(candidates);
+    const auto cost = [](const PlanCandidate& c) {
+        return std::tuple(c.bytes_sent, c.bytes_loaded, c.seconds_predicted);
+    };
+    std::size_t best = candidates.size();
+    for (std::size_t i = 0; i < candidates.size(); ++i)
+        if (as_short(candidates[i], shortest) &&
+            (best == candidates.size() || cost(candidates[i]) < cost(candidates[best])))
+            best = i;
+    ensure(best < candidates.size(), "none of {} candidates is possible", candidates.size());
+    return best;
+}
+
+std::string choose(std::vector<PlanCandidate>& candidates, std::size_t chosen) {
+    candidates[chosen].chosen = true;
+    const auto possible = std::count_if(candidates.begin(), candidates.end(), [](const auto& c) { return c.possible; });
+    if (possible == 1)
+        return candidates.size() == 1 ? "there is no other way to weigh" : "the only one that is possible";
+    const auto shortest = shortest_of(candidates);
+    const auto close =
+        std::count_if(candidates.begin(), candidates.end(), [&](const auto& c) { return as_short(c, shortest); });
+    if (close == 1) return "it takes the least time";
+    return fmt::format("{} take within {:.0f} % of the least time: of these it moves the fewest bytes", close,
+                       100 * kSameTime);
+}
 
 Plan build_plan(const PlanRequest& request, const MachineModel& machine) {
     std::vector<const char*> names{"auto"};
@@ -48,6 +83,7 @@ Plan build_plan(const PlanRequest& request, const MachineModel& machine) {
                 (request.grid_rows == 0 || request.grid_rows * request.grid_cols == machine.ranks),
             "a grid of {} x {} for {} ranks", request.grid_rows, request.grid_cols, machine.ranks);
     const Inspection in(request, machine);
+    check_parameters(in);
 
     if (request.algorithm != "auto") {
         const auto it = std::find_if(kAlgorithms.begin(), kAlgorithms.end(),
@@ -56,33 +92,30 @@ Plan build_plan(const PlanRequest& request, const MachineModel& machine) {
         require(assignment.possible, "algorithm '{}' cannot do '{}': {}", request.algorithm, request.spec->text(),
                 assignment.reason);
         auto plan = write_plan(in, assignment);
-        plan.candidates = {{assignment.algorithm, "asked for", plan.counts.sent_bytes, 0, true, true}};
+        if (plan.candidates.empty())
+            plan.candidates = {{assignment.algorithm, "asked for", plan.counts.sent_bytes, 0, true, true}};
         return plan;
     }
     if (machine.ranks == 1) {
         auto plan = write_plan(in, of_one_rank(in));
-        plan.candidates = {{plan.algorithm, plan.reason, 0, 0, true, true}};
+        if (plan.candidates.empty()) plan.candidates = {{plan.algorithm, plan.reason, 0, 0, true, true}};
         return plan;
     }
 
     std::vector<PlanCandidate> candidates;
-    Plan best;
-    std::size_t taken = 0;  // of the candidates
+    std::vector<Kept> kept;
     std::string refused;
     std::int64_t smallest = INT64_MAX;
-    bool found = false;
     for (const auto& [name, make] : kAlgorithms) {
         const auto assignment = make(in);
         PlanCandidate c{assignment.algorithm, assignment.reason, 0, 0, false, assignment.possible};
         if (assignment.possible) try {
                 auto plan = write_plan(in, assignment);
                 c.bytes_sent = plan.counts.sent_bytes;
+                c.bytes_loaded = plan.counts.loaded_bytes;
+                c.blocks = plan.blocks;
                 c.seconds_predicted = simulate(plan, machine).seconds;
-                if (!found || better(c, candidates[taken])) {
-                    found = true;
-                    taken = candidates.size();
-                    best = std::move(plan);
-                }
+                if (as_short(c, shortest_of(candidates))) kept.push_back({candidates.size(), std::move(plan)});
             } catch (const BudgetError& e) {
                 c.possible = false;
                 c.reason = "does not fit the memory";
@@ -92,11 +125,15 @@ Plan build_plan(const PlanRequest& request, const MachineModel& machine) {
                 }
             }
         candidates.push_back(std::move(c));
+        const auto shortest = shortest_of(candidates);
+        std::erase_if(kept, [&](const Kept& k) { return !as_short(candidates[k.candidate], shortest); });
     }
-    if (!found) throw BudgetError(refused, request.host_memory, smallest);
-    candidates[taken].chosen = true;
-    best.candidates = std::move(candidates);
-    return best;
+    if (kept.empty()) throw BudgetError(refused, request.host_memory, smallest);
+    const auto taken = cheapest(candidates);
+    auto best = std::find_if(kept.begin(), kept.end(), [&](const Kept& k) { return k.candidate == taken; });
+    best->plan.decided = choose(candidates, taken);
+    best->plan.candidates = std::move(candidates);
+    return std::move(best->plan);
 }
 
 }  // namespace tessera

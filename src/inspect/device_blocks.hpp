@@ -9,6 +9,8 @@
 
 namespace tessera {
 
+inline constexpr int kMostLookahead = 16;
+
 struct ChunkTile {
     Operand operand;
     std::int32_t slot;
@@ -39,22 +41,61 @@ struct DeviceLayout {
     int c_regions = 1, buffers = 1;  // regions of one size that blocks take in turn; 0: the blocks have been placed
     std::int64_t c_bytes = 0, resident_bytes = 0, chunk_bytes = 0;  // c_bytes: of all regions
     std::vector<Block> blocks;
+    std::int64_t distinct[2] = {0, 0}, by_block[2] = {0, 0};  // bytes of A and B: each tile once; once for each block
+    int depth = 0;                                            // of the deepest chunk
     std::int64_t total() const { return c_bytes + resident_bytes + buffers * chunk_bytes; }
 };
 
 struct DeviceCut {
-    std::string how;  // worst_fit or patches
+    std::string how;  // worst_fit, patches or strips
     std::vector<DeviceLayout> devices;
-    std::int64_t loaded_bytes = 0;  // of A and B, into all devices of the rank
+    std::int64_t loaded_bytes = 0;       // of A and B, into all devices of the rank
+    std::vector<PlanCandidate> weighed;  // ways to form blocks, as far as they were counted
+    std::size_t taken = 0;               // of these
+    PlanParameters used;                 // the largest of any device
+    MemoryCase memory_case = MemoryCase::all_fits;
 };
+
+/// What a block may have at most.
+struct BlockLimits {
+    std::int64_t bytes;
+    std::size_t rows, cols;  // of tiles of C
+};
+/// Neighbouring columns, their rows cut into about so many groups.
+std::vector<Block> patches_of(const Inspection& in, const std::vector<std::int32_t>& sums, int row_cuts,
+                              const BlockLimits& limits);
+/// Published (IPDPS 2021, section III.C): columns with their B by size, each into the emptiest block.
+std::vector<Block> worst_fit(const Inspection& in, const std::vector<std::int32_t>& sums, int devices,
+                             const BlockLimits& limits);
+
+/// One device where A and B stay: C in strips along the index of the larger operand, about one n-th each. The smaller
+/// one comes whole with the first strip, which is so long that its products take as long as its loads, and no longer:
+/// until it is done nothing leaves. False where that takes too much memory, with `regions` strips there at once, or
+/// there is too little to cut.
+bool strips_of(const Inspection& in, const std::vector<std::int32_t>& sums, std::int64_t n, std::int64_t memory,
+               int regions, DeviceLayout& out);
+/// Bytes of the tiles that have a product.
+std::int64_t used_bytes(const Inspection& in, const std::vector<std::int32_t>& sums, Operand o);
 
 struct ChunkLimits {
     std::int64_t memory;  // of the device, for tiles
     std::int64_t unit;    // the most that has to be in a chunk at once
     bool b_held;          // tiles of B stay for their block
+    int buffers;          // for chunks, where the lookahead is given; else 0
+    std::int64_t chunk;   // bytes of a chunk, where given; else 0
+    int depth;            // of a chunk, at most
 };
+/// Whether tiles of A, and of B, stay on a device for all of its blocks.
+struct Staying {
+    bool a, b;
+};
+Staying what_stays(const Inspection& in, const ChunkLimits& limits, const DeviceLayout& layout);
+
 /// Places the sums of the layout's blocks and cuts the blocks into chunks; adds what is loaded.
 void cut_chunks(const Inspection& in, const ChunkLimits& limits, DeviceLayout& layout, std::int64_t& loaded);
+
+/// Throws UserError where a parameter is not possible, or does not go with the others.
+void check_parameters(const Inspection& in);
 
 /// Throws BudgetError where a device's memory is too small.
 DeviceCut cut_for_devices(const Inspection& in, const std::vector<std::int32_t>& sums);

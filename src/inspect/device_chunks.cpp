@@ -2,6 +2,7 @@
 // done.
 
 #include <algorithm>
+#include <utility>
 
 #include "inspect/device_blocks.hpp"
 #include "machine/device_layout.hpp"
@@ -59,14 +60,12 @@ class ChunkCutter {
             for (auto i : block.sums) {
                 block.offsets.push_back(at);
                 at += in_.bytes_on_device(Operand::c)[in_.sums[i].c];
-                for (auto p = in_.sums[i].first; p < in_.sums[i].last; ++p)
-                    for (int o = 0; o < 2; ++o) {
-                        const auto t = in_.tile_of(static_cast<Operand>(o), p);
-                        if (seen_[o][t] >= 0) continue;
-                        seen_[o][t] = 0;
-                        distinct_[o] += bytes_[o][t];
-                        if (o == 1 && limits_.b_held) block.held.push_back({Operand::b, t, bytes_[1][t], 0, false});
-                    }
+                if (!limits_.b_held) continue;
+                for (auto p = in_.sums[i].first; p < in_.sums[i].last; ++p) {
+                    const auto t = in_.tile_of(Operand::b, p);
+                    if (std::exchange(seen_[1][t], 0) < 0)
+                        block.held.push_back({Operand::b, t, bytes_[1][t], 0, false});
+                }
             }
             std::sort(block.held.begin(), block.held.end(),
                       [](const auto& x, const auto& y) { return x.slot < y.slot; });
@@ -91,19 +90,23 @@ class ChunkCutter {
     /// What stays for all blocks, and how much comes at a time.
     void settle() {
         const auto rest = limits_.memory - d_.c_bytes;
-        const auto room = std::max(limits_.unit, std::min(limits_.memory / 16, kChunkBytes / 2));
-        const bool several = d_.blocks.size() > 1, may_stay = several && !made_b_ && !limits_.b_held;
-        stays_[1] = may_stay && distinct_[0] + distinct_[1] <= rest;
-        stays_[0] = stays_[1] || (several && distinct_[0] + 2 * room <= rest);
-        const auto left = rest - (stays_[0] ? distinct_[0] : 0) - (stays_[1] ? distinct_[1] : 0);
-        d_.buffers = stays_[1] || left / 2 >= limits_.unit ? 2 : 1;
+        const auto* distinct = d_.distinct;
+        const auto stays = what_stays(in_, limits_, d_);
+        stays_[0] = stays.a;
+        stays_[1] = stays.b;
+        const auto left = rest - (stays_[0] ? distinct[0] : 0) - (stays_[1] ? distinct[1] : 0);
+        d_.buffers = limits_.buffers > 0 ? limits_.buffers : stays_[1] || left / 2 >= limits_.unit ? 2 : 1;
         cap_ = left / d_.buffers / kDeviceAlignment * kDeviceAlignment;
+        if (limits_.chunk > 0) {
+            cap_ = at_least_unit(stays_[1] ? limits_.chunk : std::min(cap_, limits_.chunk));
+            return;
+        }
         if (limits_.b_held) cap_ = std::min(cap_, at_least_unit(limits_.memory / 4));
         if (stays_[1])
             cap_ = kStayingChunkBytes;
         else
             cap_ = std::min(cap_, std::max(limits_.unit, kChunkBytes));
-        cap_ = std::min(cap_, std::max({limits_.unit, (distinct_[0] + distinct_[1]) / 8, std::int64_t{1} << 20}));
+        cap_ = std::min(cap_, std::max({limits_.unit, (distinct[0] + distinct[1]) / 8, std::int64_t{1} << 20}));
     }
     std::int64_t at_least_unit(std::int64_t bytes) const {
         return std::max(limits_.unit, bytes / kDeviceAlignment * kDeviceAlignment);
@@ -114,6 +117,7 @@ class ChunkCutter {
     /// loads.)
     std::int64_t cap(std::size_t block, std::size_t chunk, std::int64_t to_come) const {
         auto most = std::max<std::int64_t>(cap_, 1);
+        if (limits_.chunk > 0) return most;  // as it was asked for
         if (block > 0 && stays_[1]) most <<= std::min<std::size_t>(block - 1, 3);
         if (block == 0 && chunk < 8) most = std::min(most, kFirstChunkBytes << chunk);
         if (to_come > 0 && !made_b_) most = std::min(most, to_come / ((to_come + most - 1) / most) + limits_.unit);
@@ -139,6 +143,7 @@ class ChunkCutter {
         auto to_come = bytes_of(entries);
         Chunk chunk;
         std::int64_t filled = 0, brought = 0;  // bytes in the chunk's buffer; and with those that stay
+        int depth = 0;
         auto most = cap(number, 0, to_come);
         ++stamp_;
         const auto close = [&] {
@@ -148,6 +153,7 @@ class ChunkCutter {
             chunk = {};
             to_come -= brought;
             filled = brought = 0;
+            depth = 0;
             ++stamp_;
         };
         // Of A where B stays too, of what is not here yet; else of what the buffer must take.
@@ -170,10 +176,12 @@ class ChunkCutter {
                     if (t != counted[o] && counts(o, t)) adds += bytes_[o][t];
                     counted[o] = t;
                 }
-            if (!chunk.chains.empty() && brought + adds > most) {
+            const bool deeper = begin == 0 || entries[begin].major != entries[begin - 1].major;
+            if (!chunk.chains.empty() && (brought + adds > most || (deeper && depth == limits_.depth))) {
                 close();
                 most = cap(number, block.chunks.size(), to_come);
             }
+            if (deeper || depth == 0) d_.depth = std::max(d_.depth, ++depth);
             for (auto e = begin; e < end; ++e) {
                 for (int o = 0; o < 2; ++o) bring(o, tile(o, entries[e]), chunk, filled, brought);
                 auto& ch = chain_of_[entries[e].sum];
@@ -193,14 +201,13 @@ class ChunkCutter {
         if (o == 1 && limits_.b_held) return;
         const auto operand = static_cast<Operand>(o);
         const auto bytes = bytes_[o][t];
+        if (stays_[o] ? came_[o][t] : seen_[o][t] == stamp_) return;
         if (stays_[o]) {
-            if (came_[o][t]) return;
             came_[o][t] = true;
             chunk.tiles.push_back({operand, t, bytes, d_.resident_bytes, true});
             d_.resident_bytes += bytes;
             if (stays_[1]) brought += bytes;
         } else {
-            if (seen_[o][t] == stamp_) return;
             seen_[o][t] = stamp_;
             chunk.tiles.push_back({operand, t, bytes, filled, false});
             filled += bytes;
@@ -261,11 +268,20 @@ class ChunkCutter {
     std::vector<std::int32_t> seen_[2], chain_of_;
     std::vector<bool> came_[2];  // of the tiles that stay
     bool stays_[2] = {false, false};
-    std::int64_t distinct_[2] = {0, 0}, cap_ = 0;
+    std::int64_t cap_ = 0;
     std::int32_t stamp_ = 0;
 };
 
 }  // namespace
+
+Staying what_stays(const Inspection& in, const ChunkLimits& limits, const DeviceLayout& layout) {
+    const auto* distinct = layout.distinct;
+    const auto rest = limits.memory - layout.c_bytes;
+    const auto room = std::max(limits.unit, std::min(limits.memory / 16, kChunkBytes / 2));
+    if (layout.blocks.size() <= 1) return {false, false};
+    if (in.stored(Operand::b) && !limits.b_held && distinct[0] + distinct[1] <= rest) return {true, true};
+    return {distinct[0] + std::max(2, limits.buffers) * room <= rest, false};
+}
 
 void cut_chunks(const Inspection& in, const ChunkLimits& limits, DeviceLayout& layout, std::int64_t& loaded) {
     ChunkCutter(in, limits, layout, loaded).cut();

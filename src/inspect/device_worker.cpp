@@ -2,6 +2,7 @@
 // while one is worked on. A device takes a tile from another that has it before it asks the host.
 
 #include <algorithm>
+#include <optional>
 
 #include "inspect/device_blocks.hpp"
 #include "inspect/plan_writer.hpp"
@@ -12,6 +13,19 @@ namespace {
 
 constexpr std::int64_t kPieceBytes = 128LL << 20;    // of one load or copy
 constexpr std::int64_t kLeavingBytes = 512LL << 20;  // of sums that a compute step completes: the first leave early
+
+template <class T>
+void keep_largest(std::optional<T>& x, const std::optional<T>& other) {
+    if (other) x = std::max(x.value_or(*other), *other);
+}
+void keep_largest(PlanParameters& x, const PlanParameters& other) {
+    keep_largest(x.block_share, other.block_share);
+    keep_largest(x.chunk_share, other.chunk_share);
+    keep_largest(x.block_rows, other.block_rows);
+    keep_largest(x.block_cols, other.block_cols);
+    keep_largest(x.depth, other.depth);
+    keep_largest(x.lookahead, other.lookahead);
+}
 
 struct StageRef {
     std::size_t block, chunk;
@@ -42,7 +56,20 @@ class DeviceWorker final : public Worker {
         std::vector<std::int32_t> work;
         for (auto i : sums) (in_.sums[i].first < in_.sums[i].last ? work : empty_).push_back(i);
         auto cut = cut_for_devices(in_, work);
-        if (!work.empty()) w_.plan.blocks = cut.how;
+        if (!work.empty()) {
+            auto& blocks = w_.plan.blocks;
+            if (blocks.empty())
+                blocks = cut.how;
+            else if (blocks != cut.how)
+                blocks = "patches, worst_fit";
+            if (w_.plan.ranks == 1) {
+                w_.plan.candidates = std::move(cut.weighed);
+                for (auto& c : w_.plan.candidates) c.algorithm = w_.plan.algorithm;
+                w_.plan.decided = choose(w_.plan.candidates, cut.taken);
+            }
+            w_.plan.memory_case = std::max(w_.plan.memory_case, cut.memory_case);
+            keep_largest(w_.plan.used, cut.used);
+        }
         held_b_ = cut.how == "worst_fit";
         lanes_.resize(cut.devices.size());
         for (std::size_t d = 0; d < lanes_.size(); ++d) {
@@ -139,6 +166,8 @@ class DeviceWorker final : public Worker {
     std::vector<std::int32_t> bring(int d, const std::vector<ChunkTile>& tiles, std::int64_t base, std::size_t t,
                                     std::int32_t after);
     void emit_compute(int d, std::size_t t);
+    /// How many chunks come before the one that is worked on is done.
+    static std::size_t ahead(const Lane& lane) { return static_cast<std::size_t>(lane.layout.buffers) - 1; }
     void emit_store(int d, std::size_t block, const std::vector<std::int32_t>& sums, std::int32_t after);
     std::int64_t buffer_at(const Lane& lane, std::size_t t) const {
         const auto& l = lane.layout;
@@ -224,11 +253,11 @@ void DeviceWorker::emit() {
         lane.stored.resize(lane.layout.blocks.size());
     }
     const int devices = static_cast<int>(lanes_.size());
-    const auto ahead = [&](int d) { return lanes_[d].layout.buffers > 1; };
-    for (int d = 0; d < devices; ++d)
-        if (ahead(d)) emit_arrivals(d, 0);
+    for (std::size_t t = 0; t < kMostLookahead; ++t)
+        for (int d = 0; d < devices; ++d)
+            if (t < ahead(lanes_[d])) emit_arrivals(d, t);
     for (std::size_t t = 0; t < stage_count(); ++t) {
-        for (int d = 0; d < devices; ++d) emit_arrivals(d, ahead(d) ? t + 1 : t);
+        for (int d = 0; d < devices; ++d) emit_arrivals(d, t + ahead(lanes_[d]));
         for (int d = 0; d < devices; ++d) emit_compute(d, t);
     }
     for (int d = 0; d < devices; ++d) {
@@ -248,7 +277,6 @@ std::vector<std::int32_t> DeviceWorker::bring(int d, const std::vector<ChunkTile
     const std::int64_t resident = lane.layout.c_bytes;
     enum { from_host = -1, made = -2 };
     std::vector<std::pair<int, const ChunkTile*>> from;
-    const bool ahead = lane.layout.buffers > 1;
     for (const auto& tile : tiles) {
         const int o = static_cast<int>(tile.operand);
         int source = from_host;
@@ -258,9 +286,9 @@ std::vector<std::int32_t> DeviceWorker::bring(int d, const std::vector<ChunkTile
             for (int e = 0; e < static_cast<int>(lanes_.size()) && source == from_host; ++e) {
                 const auto& other = lanes_[e];
                 const auto use = other.in_use[o][tile.slot];
-                // Still there: it stays, or came for the stage at hand or the one before it.
+                // Still there: it stays, or came for the stage that is worked on when this one comes, or a later one.
                 const bool alive = use == INT32_MAX || (use >= 0 && other.layout.buffers > 1 &&
-                                                        static_cast<std::size_t>(use) + 1 >= t + (ahead ? 0 : 1));
+                                                        static_cast<std::size_t>(use) + ahead(lane) >= t);
                 if (e != d && other.at[o][tile.slot] >= 0 && alive) source = e;
             }
         }
@@ -369,7 +397,7 @@ void DeviceWorker::emit_arrivals(int d, std::size_t t) {
     const auto& tiles = chunk(lane, t).tiles;
     std::vector<ChunkTile> stay, go;
     for (const auto& tile : tiles) (tile.resident ? stay : go).push_back(tile);
-    auto steps = bring(d, stay, 0, t, -1);
+    auto steps = bring(d, stay, 0, t, in_.request.parameters.lookahead ? after : -1);
     for (const auto& tile : stay)
         lane.now[static_cast<int>(tile.operand)][tile.slot] = lane.at[static_cast<int>(tile.operand)][tile.slot];
     make_b(lane, go, t);

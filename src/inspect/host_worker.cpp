@@ -107,6 +107,7 @@ class HostWorker final : public Worker {
     void emit() override {
         place();
         cut_sums();
+        w_.plan.chains.reserve(w_.plan.chains.size() + order_.size());
         emit_stages();
     }
 
@@ -361,6 +362,7 @@ void HostWorker::flush_finishes(std::size_t keep) {
 
 /// Where the tiles of these products are; what must have come before.
 void HostWorker::set_places(std::int64_t first, std::int64_t last, std::vector<std::int32_t>& after) {
+    if (!streams() && in_.machine.ranks == 1) return;  // all where they are stored
     for (auto p = first; p < last; ++p) {
         auto& product = w_.plan.products[p];
         product.at_a = made_[0] ? made_at_[0][product.a] : w_.at(Operand::a, product.a);

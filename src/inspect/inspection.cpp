@@ -58,6 +58,19 @@ ProductShape with_tiles_of(ProductShape product, const Shape& old, const Contrac
 
 /// Dense numbers for the distinct values, in ascending order.
 std::int32_t number(const std::vector<std::int64_t>& values, std::vector<std::int32_t>& out) {
+    if (values.empty()) return 0;
+    const auto [low, high] = std::minmax_element(values.begin(), values.end());
+    if (*high - *low < 4 * static_cast<std::int64_t>(values.size()) + 1024) {  // a table beats sorting
+        const auto first = *low;
+        std::vector<std::int32_t> table(static_cast<std::size_t>(*high - first) + 1, -1);
+        for (const auto v : values) table[v - first] = 0;
+        std::int32_t next = 0;
+        for (auto& t : table)
+            if (t == 0) t = next++;
+        out.resize(values.size());
+        for (std::size_t i = 0; i < values.size(); ++i) out[i] = table[values[i] - first];
+        return next;
+    }
     std::vector<std::int64_t> distinct(values);
     std::sort(distinct.begin(), distinct.end());
     distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
@@ -90,6 +103,8 @@ Inspection::Inspection(const PlanRequest& r, const MachineModel& m) : request(r)
     flop_factor = r.scalar == ScalarKind::c64 || r.scalar == ScalarKind::c128 ? 4 : 1;
 
     const auto tiles = product.c.tile_count();
+    sums.reserve(static_cast<std::size_t>(tiles));
+    first_sum.reserve(static_cast<std::size_t>(tiles) + 1);
     first_sum.push_back(0);
     for (std::int64_t c = 0; c < tiles; ++c) {
         const auto begin = product.first[c], end = product.first[c + 1];

@@ -69,6 +69,14 @@ Distribution deal(const Inspection& in, Operand o, std::vector<std::pair<char, D
 /// p x q as square as it gets, p * q == ranks, p <= q.
 std::pair<int, int> near_square(int ranks);
 
+/// Times this close are equal as far as a prediction can tell: then fewer bytes win, whose cost on a busy machine
+/// (cores that copy them) it does not know.
+inline constexpr double kSameTime = 0.05;
+/// The one with the fewest bytes of those whose time is as good as the shortest; one at least must be possible.
+std::size_t cheapest(const std::vector<PlanCandidate>& candidates);
+/// Marks it, and says why it is the one.
+std::string choose(std::vector<PlanCandidate>& candidates, std::size_t chosen);
+
 /// Everything from an assignment on: transfers, arenas, steps, counts.
 Plan write_plan(const Inspection& in, const Assignment& assignment);
 

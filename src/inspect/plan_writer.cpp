@@ -11,8 +11,9 @@
 namespace tessera {
 
 namespace {
-constexpr std::int64_t kMessageBytes = 8LL << 20;  // tiles travel together up to this
-}
+// Tiles travel together up to this; the first messages of a rank are shorter, so that its work begins early.
+constexpr std::int64_t kMessageBytes = 8LL << 20, kFirstMessageBytes = 512LL << 10;
+}  // namespace
 
 std::int32_t PlanWriter::add_step(StepKind kind, int rank, int device, int peer, std::int64_t begin, std::int64_t end,
                                   std::vector<std::int32_t> after) {
@@ -141,7 +142,11 @@ void PlanWriter::plan_closing(std::int32_t c) {
 
 /// Tiles that a rank needs and others store: messages from each of them, in order of first use.
 void PlanWriter::gather_needs(int rank, const Worker& worker) {
-    std::map<std::int32_t, std::pair<std::vector<std::pair<Operand, std::int32_t>>, std::int64_t>> open;
+    struct Open {
+        std::vector<std::pair<Operand, std::int32_t>> tiles;
+        std::int64_t bytes = 0, most = kFirstMessageBytes;
+    };
+    std::map<std::int32_t, Open> open;
     auto& messages = messages_[rank];
     const auto close = [&](std::int32_t from, const std::vector<std::pair<Operand, std::int32_t>>& tiles) {
         const auto begin = static_cast<std::int64_t>(plan.arrivals.size());
@@ -155,15 +160,16 @@ void PlanWriter::gather_needs(int rank, const Worker& worker) {
     for (const auto& [o, slot] : worker.needs()) {
         const auto from = owner_[static_cast<int>(o)][slot];
         if (from == rank) continue;
-        auto& [tiles, bytes] = open[from];
-        tiles.emplace_back(o, slot);
-        if ((bytes += in.bytes(o)[slot]) < kMessageBytes) continue;
-        close(from, tiles);
-        tiles.clear();
-        bytes = 0;
+        auto& next = open[from];
+        next.tiles.emplace_back(o, slot);
+        if ((next.bytes += in.bytes(o)[slot]) < next.most) continue;
+        close(from, next.tiles);
+        next.tiles.clear();
+        next.bytes = 0;
+        next.most = std::min(kMessageBytes, 2 * next.most);
     }
     for (const auto& [from, rest] : open)
-        if (!rest.first.empty()) close(from, rest.first);
+        if (!rest.tiles.empty()) close(from, rest.tiles);
 }
 
 void PlanWriter::check_memory(const std::vector<std::unique_ptr<Worker>>& workers) {
@@ -314,6 +320,7 @@ Plan PlanWriter::write() {
     plan.threads = in.machine.threads_per_rank;
     plan.grid_rows = how.grid_rows;
     plan.grid_cols = how.grid_cols;
+    plan.given = r.parameters;
     plan.filter = r.screening.filter;
     plan.segments = in.product.segments;
     plan.skipped = in.product.skipped;

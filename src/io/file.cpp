@@ -100,8 +100,11 @@ void InputFile::read_at(std::int64_t offset, void* data, std::int64_t bytes) con
 }
 
 void require_writable(const std::string& path) {
-    const std::string target = final_target(path);
-    check_target(path, target);
+    try {
+        const AtomicFile file(path);  // gone again at once
+    } catch (const MachineError& e) {
+        throw UserError(e.what());
+    }
 }
 
 AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(final_target(path)) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/check.hpp"
@@ -46,7 +47,55 @@ const char* name(StepKind kind) {
     return "?";
 }
 
+const char* name(MemoryCase fits) {
+    switch (fits) {
+        case MemoryCase::all_fits:
+            return "all fits";
+        case MemoryCase::c_fits:
+            return "C fits";
+        case MemoryCase::b_fits:
+            return "B columns fit";
+        case MemoryCase::nothing_fits:
+            return "nothing fits";
+    }
+    return "?";
+}
+
 namespace {
+
+/// What it means for the tiles.
+const char* meaning(MemoryCase fits) {
+    switch (fits) {
+        case MemoryCase::all_fits:
+            return "A, B and a block of C are on a device at once";
+        case MemoryCase::c_fits:
+            return "a device's C stays, A and B pass by once";
+        case MemoryCase::b_fits:
+            return "a device sees a tile of B once; A comes for each block, or stays";
+        case MemoryCase::nothing_fits:
+            return "C in blocks, A and B come for each of them";
+    }
+    return "";
+}
+
+/// Each parameter as it came to be, and what was asked for.
+std::string parameter_lines(const Plan& plan) {
+    const auto one = [](const char* what, const auto& given, const auto& used) {
+        if (!given && !used) return std::string();
+        const auto show = [](double x) { return fmt::format("{}", std::round(x * 1000) / 1000); };
+        return fmt::format("{} {} ({})", what, show(used ? *used : *given),
+                           given ? "given " + show(*given) : std::string("default"));
+    };
+    const auto line = [](const char* what, std::vector<std::string> parts) {
+        std::erase(parts, "");
+        return parts.empty() ? std::string() : fmt::format("  {:<10} {}\n", what, fmt::join(parts, ", "));
+    };
+    const auto &g = plan.given, &u = plan.used;
+    return line("blocks", {one("share", g.block_share, u.block_share), one("rows", g.block_rows, u.block_rows),
+                           one("columns", g.block_cols, u.block_cols)}) +
+           line("chunks", {one("share", g.chunk_share, u.chunk_share), one("depth", g.depth, u.depth),
+                           one("lookahead", g.lookahead, u.lookahead)});
+}
 
 std::string operand_line(const char* name, const Shape& shape, std::int64_t held, const char* how) {
     const auto tiles =
@@ -140,13 +189,23 @@ std::string explain(const Plan& plan) {
         out += fmt::format("  loads      A {:.2f} times, B {:.2f} times\n", loads(plan, Operand::a),
                            loads(plan, Operand::b));
         out += fmt::format("  on device  {} at most\n", format_bytes(n.peak_device_bytes));
+        out += fmt::format("  case       {}: {}\n", name(plan.memory_case), meaning(plan.memory_case));
+        out += parameter_lines(plan);
     }
     if (plan.candidates.size() > 1)
-        for (const auto& c : plan.candidates)
-            out += fmt::format("  {} {:<14} {}\n", c.chosen ? "chosen  " : "weighed ", c.algorithm,
-                               c.possible ? fmt::format("{} sent, {} predicted", format_bytes(c.bytes_sent),
-                                                        format_seconds(c.seconds_predicted))
-                                          : c.reason);
+        for (const auto& c : plan.candidates) {
+            // On one rank they differ in their blocks alone.
+            const auto what = plan.ranks > 1 ? c.algorithm : "blocks by " + c.blocks;
+            std::string figures = c.reason;
+            if (c.possible) {
+                figures = plan.ranks > 1 ? format_bytes(c.bytes_sent) + " sent, " : "";
+                if (plan.devices_per_rank > 0) figures += format_bytes(c.bytes_loaded) + " to devices, ";
+                figures += format_seconds(c.seconds_predicted) +
+                           (plan.ranks > 1 ? " predicted" : " for the busiest device or link");
+            }
+            out += fmt::format("  {} {:<19} {}\n", c.chosen ? "chosen  " : "weighed ", what, figures);
+        }
+    if (plan.candidates.size() > 1) out += fmt::format("  because    {}\n", plan.decided);
     out += plan.ranks > 1 ? fmt::format("  memory     {} at most on a rank; {} of it received, made or partial\n",
                                         format_bytes(n.peak_host_bytes), format_bytes(n.arena_bytes))
                           : fmt::format("  memory     {} at most: {} A + {} B + {} C + {} made or partial\n",
@@ -164,11 +223,24 @@ std::string explain_json(const Plan& plan) {
                    device_bytes = nlohmann::json::array();
     for (const auto& c : plan.candidates)
         candidates.push_back({{"algorithm", c.algorithm},
+                              {"blocks", c.blocks},
                               {"bytes_sent", c.bytes_sent},
+                              {"bytes_loaded", c.bytes_loaded},
                               {"seconds_predicted", c.seconds_predicted},
                               {"possible", c.possible},
                               {"chosen", c.chosen},
                               {"reason", c.reason}});
+    nlohmann::json parameters = nlohmann::json::object();
+    const auto parameter = [&](const char* what, const auto& given, const auto& used) {
+        if (given || used) parameters[what] = {{"value", given ? *given : *used}, {"given", given.has_value()}};
+        if (used) parameters[what]["used"] = *used;
+    };
+    parameter("block_share", plan.given.block_share, plan.used.block_share);
+    parameter("block_rows", plan.given.block_rows, plan.used.block_rows);
+    parameter("block_cols", plan.given.block_cols, plan.used.block_cols);
+    parameter("chunk_share", plan.given.chunk_share, plan.used.chunk_share);
+    parameter("depth", plan.given.depth, plan.used.depth);
+    parameter("lookahead", plan.given.lookahead, plan.used.lookahead);
     for (const auto& r : plan.rank_counts) rank_bytes.push_back(r.peak_bytes);
     for (const auto& d : plan.device_counts) device_bytes.push_back(d.peak_bytes);
     const nlohmann::json j = {
@@ -177,6 +249,8 @@ std::string explain_json(const Plan& plan) {
         {"algorithm", plan.algorithm},
         {"reason", plan.reason},
         {"blocks", plan.blocks},
+        {"memory_case", plan.devices_per_rank > 0 ? name(plan.memory_case) : ""},
+        {"parameters", parameters},
         {"ranks", plan.ranks},
         {"devices_per_rank", plan.devices_per_rank},
         {"grid", {plan.grid_rows, plan.grid_cols}},
@@ -204,6 +278,7 @@ std::string explain_json(const Plan& plan) {
         {"balance_of_ranks", balance(plan.rank_counts, flops_of)},
         {"loads", {{"a", loads(plan, Operand::a)}, {"b", loads(plan, Operand::b)}}},
         {"candidates", candidates},
+        {"decided", plan.decided},
         {"generated_tiles", n.made_tiles},
         {"made_tiles", n.made_tiles},
         {"made_bytes", n.made_bytes},

@@ -1,12 +1,12 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <set>
 
 #include "base/check.hpp"
 #include "base/units.hpp"
-#include "machine/device_layout.hpp"
+#include "plan/plan_facts.hpp"
+#include "plan/step_order.hpp"
 #include "shape/product_shape.hpp"
 #include "tessera/index/contraction_spec.hpp"
 #include "tessera/plan/plan.hpp"
@@ -14,52 +14,6 @@
 namespace tessera {
 
 namespace {
-
-/// Which steps are surely over before a step starts. Asked of the few pairs that share memory or a result tile.
-class Order {
-  public:
-    explicit Order(const Plan& plan) : plan_(plan), seen_(plan.steps.size(), -1) {}
-
-    bool before(std::int32_t earlier, std::int32_t later) {
-        if (earlier >= later) return false;
-        // Tiles that come and go together ask the same question.
-        auto& known = known_[(static_cast<std::uint32_t>(earlier) * 0x9e3779b1u ^ static_cast<std::uint32_t>(later)) %
-                             known_.size()];
-        if (known.earlier == earlier && known.later == later) return known.yes;
-        known = {earlier, later, search(earlier, later)};
-        return known.yes;
-    }
-
-  private:
-    struct Answer {
-        std::int32_t earlier = -1, later = -1;
-        bool yes = false;
-    };
-
-    bool search(std::int32_t earlier, std::int32_t later) {
-        // Search backwards from `later`; step numbers only fall along dependencies.
-        ++stamp_;
-        stack_.assign(1, later);
-        while (!stack_.empty()) {
-            const auto& s = plan_.steps[stack_.back()];
-            stack_.pop_back();
-            for (std::int64_t d = s.first_dependency; d < s.first_dependency + s.dependencies; ++d) {
-                const auto from = plan_.dependencies[d];
-                if (from == earlier) return true;
-                if (from < earlier || seen_[from] == stamp_) continue;
-                seen_[from] = stamp_;
-                stack_.push_back(from);
-            }
-        }
-        return false;
-    }
-
-    const Plan& plan_;
-    std::array<Answer, 8192> known_{};
-    std::vector<std::int64_t> seen_;
-    std::vector<std::int32_t> stack_;
-    std::int64_t stamp_ = -1;
-};
 
 /// A piece of an arena from its first writer to its last reader.
 struct Life {
@@ -69,7 +23,7 @@ struct Life {
 
 class Validator {
   public:
-    Validator(const Plan& plan, const PlanBudget& budget) : plan_(plan), budget_(budget), order_(plan) {}
+    Validator(const Plan& plan, const PlanBudget& budget) : plan_(plan), facts_(plan), budget_(budget), order_(plan) {}
 
     void run() {
         products();
@@ -79,19 +33,14 @@ class Validator {
         chains();
         sums();
         memory();
-        counts();
+        check_counts(facts_, budget_);
     }
 
   private:
-    bool stored(Operand o) const { return (o == Operand::a ? plan_.source_a : plan_.source_b) == SourceKind::stored; }
-    const Shape& shape(Operand o) const { return o == Operand::a ? plan_.a : o == Operand::b ? plan_.b : plan_.c; }
-    int owner(Operand o, std::int32_t slot) const {
-        if (plan_.ranks == 1) return 0;
-        const auto& d = o == Operand::a   ? plan_.distribution_a
-                        : o == Operand::b ? plan_.distribution_b
-                                          : plan_.distribution_c;
-        return d.owner(shape(o).grid(), shape(o).tile(slot));
-    }
+    bool stored(Operand o) const { return facts_.stored(o); }
+    const Shape& shape(Operand o) const { return facts_.shape(o); }
+    int owner(Operand o, std::int32_t slot) const { return facts_.owner(o, slot); }
+    std::int64_t host_bytes(Operand o, std::int32_t slot) const { return facts_.host_bytes(o, slot); }
     const PlanStep& step(std::int32_t i) const { return plan_.steps[i]; }
     std::size_t memory_of(int rank, int device) const {
         return static_cast<std::size_t>(rank) * static_cast<std::size_t>(plan_.devices_per_rank + 1) +
@@ -101,25 +50,6 @@ class Validator {
     static bool is_transfer_in(StepKind k) {
         return k == StepKind::make || k == StepKind::receive || k == StepKind::load || k == StepKind::copy;
     }
-    /// Bytes of a tile, and of the place it takes in host memory. (Devices hold tiles as padded matrices.)
-    std::int64_t payload(Operand o, std::int32_t slot) const {
-        return shape(o).grid().tile_elements(shape(o).tile(slot)) * bytes_of(plan_.scalar);
-    }
-    std::int64_t host_bytes(Operand o, std::int32_t slot) const { return align_up(payload(o, slot)); }
-
-    /// What a result tile takes on its way from a device.
-    std::int64_t device_bytes(const ContractionSpec& spec, std::int32_t c) const {
-        const auto at = plan_.c.grid().coordinates(plan_.c.tile(c));
-        std::int64_t batch = 1, rows = 1, columns = 1;
-        for (int d = 0; d < at.size(); ++d) {
-            const auto role = spec.role(spec.c()[static_cast<std::size_t>(d)]);
-            (role == LabelRole::batch    ? batch
-             : role == LabelRole::free_b ? columns
-                                         : rows) *= plan_.c.grid().tiling(d).size(TileIndex{at[d]});
-        }
-        return device_tile_bytes(batch, rows, columns, bytes_of(plan_.scalar));
-    }
-
     /// The products are those that follow from the shapes, in the order of summation. A filter may have left some out.
     void products() {
         const auto all = product_shape(ContractionSpec(plan_.spec), plan_.a, plan_.b, {0, 1, &plan_.c});
@@ -506,73 +436,10 @@ class Validator {
         }
     }
 
-    void counts() {
-        const ContractionSpec spec(plan_.spec);
-        std::vector<std::int64_t> sent(static_cast<std::size_t>(plan_.ranks));
-        std::vector<DeviceCounts> moved(plan_.device_counts.size());
-        for (const auto& s : plan_.steps) {
-            const auto device = static_cast<std::size_t>(s.rank * plan_.devices_per_rank + s.device);
-            for (auto i = s.begin; i < s.end; ++i) switch (s.kind) {
-                    case StepKind::send:
-                        sent[s.rank] += payload(plan_.arrivals[i].operand, plan_.arrivals[i].slot);
-                        break;
-                    case StepKind::send_sums:
-                        sent[s.rank] += payload(Operand::c, plan_.sums[plan_.moves[i].from].c);
-                        break;
-                    case StepKind::load:
-                        moved[device].loaded_bytes += plan_.arrivals[i].bytes;
-                        break;
-                    case StepKind::copy:
-                        moved[device].copied_bytes += plan_.arrivals[i].bytes;
-                        break;
-                    case StepKind::store:
-                        moved[device].stored_bytes += device_bytes(spec, plan_.sums[plan_.moves[i].from].c);
-                        break;
-                    default:
-                        break;
-                }
-        }
-        std::vector<RankCounts> held(static_cast<std::size_t>(plan_.ranks));
-        for (const auto o : {Operand::a, Operand::b, Operand::c}) {
-            if (o != Operand::c && !stored(o)) continue;
-            for (std::int32_t slot = 0; slot < static_cast<std::int32_t>(shape(o).tile_count()); ++slot) {
-                auto& n = held[owner(o, slot)];
-                (o == Operand::a ? n.stored_a : o == Operand::b ? n.stored_b : n.stored_c) += host_bytes(o, slot);
-            }
-        }
-        std::int64_t all_sent = 0, peak = 0;
-        for (int r = 0; r < plan_.ranks; ++r) {
-            const auto& n = plan_.rank_counts[r];
-            const auto& h = held[r];
-            ensure(h.stored_a == n.stored_a && h.stored_b == n.stored_b && h.stored_c == n.stored_c,
-                   "rank {} stores {}, {} and {} bytes of A, B and C, {}, {} and {} are counted", r, h.stored_a,
-                   h.stored_b, h.stored_c, n.stored_a, n.stored_b, n.stored_c);
-            const auto least = h.stored_a + h.stored_b + h.stored_c + n.arena_bytes;
-            ensure(n.peak_bytes >= least, "rank {}: a peak of {} bytes, {} are held", r, n.peak_bytes, least);
-            all_sent += sent[r];
-            peak = std::max(peak, n.peak_bytes);
-            ensure(sent[r] == n.sent_bytes, "rank {} sends {} bytes, {} are counted", r, sent[r], n.sent_bytes);
-            ensure(budget_.host_bytes <= 0 || n.peak_bytes <= budget_.host_bytes, "rank {}: {} of a budget of {}", r,
-                   n.peak_bytes, budget_.host_bytes);
-        }
-        ensure(plan_.counts.sent_bytes == all_sent && plan_.counts.peak_host_bytes == peak,
-               "{} bytes sent and a peak of {}, {} and {} are counted", all_sent, peak, plan_.counts.sent_bytes,
-               plan_.counts.peak_host_bytes);
-        for (std::size_t d = 0; d < moved.size(); ++d) {
-            const auto& n = plan_.device_counts[d];
-            ensure(moved[d].stored_bytes == n.stored_bytes, "device {} stores {} bytes, {} are counted", d,
-                   moved[d].stored_bytes, n.stored_bytes);
-            ensure(moved[d].loaded_bytes == n.loaded_bytes && moved[d].copied_bytes == n.copied_bytes,
-                   "device {} loads {} and copies {} bytes, {} and {} are counted", d, moved[d].loaded_bytes,
-                   moved[d].copied_bytes, n.loaded_bytes, n.copied_bytes);
-            ensure(budget_.device_bytes <= 0 || n.peak_bytes <= budget_.device_bytes, "device {}: {} of a budget of {}",
-                   d, n.peak_bytes, budget_.device_bytes);
-        }
-    }
-
     const Plan& plan_;
+    const PlanFacts facts_;
     const PlanBudget& budget_;
-    Order order_;
+    StepOrder order_;
     std::vector<std::int32_t> arrival_step_, chain_step_, move_step_, finish_step_;
     std::vector<std::vector<std::int32_t>> arrival_users_;                           // per arrival: steps
     std::vector<std::vector<std::int32_t>> sum_births_, sum_writers_, sum_readers_;  // per sum: steps

@@ -113,6 +113,13 @@ ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Sh
         if (it != rows_b.end() && it->batch == ea[i].batch && it->k == ea[i].k)
             row_b_of[i] = static_cast<std::int32_t>(it - rows_b.begin());
     }
+    // What the loops below read of B, and no more.
+    std::vector<std::int32_t> slot_b(eb.size());
+    std::vector<double> norm_b(eb.size());
+    for (std::size_t i = 0; i < eb.size(); ++i) {
+        slot_b[i] = eb[i].slot;
+        norm_b[i] = b.norm_of(eb[i].slot);
+    }
     std::vector<double> free_b(eb.size());  // elements of B's free indices
     {
         std::vector<int> free_dims;
@@ -155,11 +162,25 @@ ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Sh
     };
     std::vector<Found> found;
     std::vector<std::int32_t> count(columns.size()), touched;
-    std::vector<double> bound(columns.size()), skipped(columns.size());
+    // Of the row at hand, by column: norm bounds, flops, and where the next product goes (-1: nowhere).
+    std::vector<double> bound(columns.size()), skipped(columns.size()), flops(columns.size());
     std::vector<std::int64_t> at(columns.size());
     std::vector<std::int64_t> wanted(columns.size(), -1);  // stamped with the row where the caller gave the tile
     double left_out_square = 0;
     const bool filtered = options.filter > 0;
+    if (!options.given) {
+        // Room for all that can be, once: growing would touch several times the memory.
+        std::size_t products = 0, rows = 0;
+        for (std::size_t i = 0; i < ea.size(); ++i) {
+            if (row_b_of[i] >= 0) products += rows_b[row_b_of[i]].end - rows_b[row_b_of[i]].begin;
+            rows += i == 0 || ea[i].batch + ea[i].free != ea[i - 1].batch + ea[i - 1].free;
+        }
+        found.reserve(std::min(products, rows * columns.size()));
+        if (!filtered) {
+            out.products.reserve(products);
+            out.k.reserve(products);
+        }
+    }
 
     for (std::size_t begin = 0, g = 0; begin < ea.size();) {
         const std::int64_t row = ea[begin].batch + ea[begin].free;
@@ -186,12 +207,19 @@ ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Sh
                     touched.push_back(col);
                     bound[col] = 0;
                 }
-                bound[col] += norm_a * b.norm_of(eb[j].slot);
+                bound[col] += norm_a * norm_b[j];
             }
         }
-        std::sort(touched.begin(), touched.end());
+        if (touched.size() > columns.size() / 8) {  // most of them: looking at all beats sorting
+            touched.clear();
+            for (std::size_t col = 0; col < count.size(); ++col)
+                if (count[col] > 0) touched.push_back(static_cast<std::int32_t>(col));
+        } else {
+            std::sort(touched.begin(), touched.end());
+        }
+        const auto first_found = found.size();
         for (auto col : touched) {
-            skipped[col] = 0;
+            skipped[col] = flops[col] = 0;
             if (filtered && !options.given && options.alpha_magnitude * bound[col] < options.filter) {
                 const double lost = options.alpha_magnitude * bound[col];
                 left_out_square += lost * lost;
@@ -199,9 +227,8 @@ ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Sh
                 at[col] = -1;
                 continue;
             }
-            at[col] = static_cast<std::int64_t>(found.size());
-            found.push_back({row + columns[col], row, columns[col], static_cast<std::int64_t>(out.products.size()), 0,
-                             bound[col], 0, 0});
+            at[col] = static_cast<std::int64_t>(out.products.size());
+            found.push_back({row + columns[col], row, columns[col], at[col], 0, bound[col], 0, 0});
             out.products.resize(out.products.size() + static_cast<std::size_t>(count[col]));
         }
         out.k.resize(out.products.size());
@@ -213,21 +240,28 @@ ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Sh
             for (std::size_t j = rb.begin; j < rb.end; ++j) {
                 const auto col = column_of[j];
                 if (count[col] == 0) continue;
-                auto& f = found[at[col]];
                 if (filtered) {
-                    const double term = options.alpha_magnitude * norm_a * b.norm_of(eb[j].slot);
+                    const double term = options.alpha_magnitude * norm_a * norm_b[j];
                     if (term * count[col] < options.filter) {
-                        f.skipped += term;
+                        skipped[col] += term;
                         continue;
                     }
                 }
-                const auto p = f.first + f.count++;
-                out.products[p] = {ea[i].slot, eb[j].slot};
+                const auto p = at[col]++;
+                out.products[p] = {ea[i].slot, slot_b[j]};
                 out.k[p] = row_b_of[i];
-                f.flops += flops_a * free_b[j];
+                flops[col] += flops_a * free_b[j];
             }
         }
-        for (auto col : touched) count[col] = 0;
+        auto f = found.begin() + static_cast<std::ptrdiff_t>(first_found);
+        for (auto col : touched) {
+            count[col] = 0;
+            if (at[col] < 0) continue;
+            f->count = static_cast<std::int32_t>(at[col] - f->first);
+            f->flops = flops[col];
+            f->skipped = skipped[col];
+            ++f;
+        }
         begin = end;
     }
     if (options.given) {
@@ -266,6 +300,9 @@ ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Sh
     const bool same = !filtered && std::is_sorted(found.begin(), found.end(),
                                                   [](const Found& x, const Found& y) { return x.first < y.first; });
     out.first.reserve(found.size() + 1);
+    out.row.reserve(found.size());
+    out.col.reserve(found.size());
+    out.tile_flops.reserve(found.size());
     out.first.push_back(0);
     for (const auto& f : found) {
         out.first.push_back(out.first.back() + f.count);

@@ -12,6 +12,7 @@
 
 #include "support/back_end.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/comm/mpi.hpp"
 #include "tessera/comm/world.hpp"
 #include "tessera/contract/contract.hpp"
 
@@ -165,22 +166,81 @@ TEST(ContractAcrossRanks, OneOperand) {
     }
 }
 
-TEST(ContractAcrossRanks, LongMessagesAndOverlap) {
-    Communicator& ranks = mpi_world();
+/// What MPI is given while one of these lives.
+struct SeenByMpi {
+    std::int64_t messages = 0, bytes = 0, longest = 0;
+    SeenByMpi() { now = this; }
+    ~SeenByMpi() { now = nullptr; }
+    static inline SeenByMpi* now = nullptr;
+};
+
+/// A message limit of a few tiles, of less than one, and one that cuts elements apart: MPI never sees more at once, and
+/// what arrives is what was sent.
+TEST(ContractAcrossRanks, MessagesAboveTheLimitTravelInParts) {
     const auto t = Tiling::uniform(600, 100);
     const Shape s = Shape::dense({t, t});
-    const auto a = Tensor<double>::random(s, 1, 0, {ranks, Distribution::even(s.grid(), ranks.size())});
-    const auto b = Tensor<double>::random(s, 2, 0, {ranks, Distribution::even(s.grid(), ranks.size())});
     const auto one = contract("ik,kj->ij", Tensor<double>::random(s, 1), Tensor<double>::random(s, 2));
-    for (const auto* algorithm : {"stationary_b", "outer_product", "replicate_b"}) {
-        ContractOptions options;
-        options.algorithm = algorithm;
-        const auto c = contract("ik,kj->ij", a, b, options);
-        EXPECT_EQ(checksum(c.tensor), checksum(one.tensor)) << algorithm;
-        EXPECT_GE(c.report.overlap, 0);
-        EXPECT_LE(c.report.overlap, 1);
+    for (const std::int64_t limit : {std::int64_t{1} << 30, std::int64_t{200'000}, std::int64_t{4099}}) {
+        const auto ranks = mpi_communicator(MPI_COMM_WORLD, limit);
+        const auto a = Tensor<double>::random(s, 1, 0, {*ranks, Distribution::even(s.grid(), ranks->size())});
+        const auto b = Tensor<double>::random(s, 2, 0, {*ranks, Distribution::even(s.grid(), ranks->size())});
+        for (const auto* algorithm : {"stationary_b", "outer_product", "replicate_b"}) {
+            ContractOptions options;
+            options.algorithm = algorithm;
+            SeenByMpi seen;
+            const auto c = contract("ik,kj->ij", a, b, options);
+            EXPECT_EQ(seen.bytes, c.report.rank_sent_bytes) << algorithm;
+            EXPECT_LE(seen.longest, limit) << algorithm;
+            EXPECT_GE(seen.messages * limit, seen.bytes);
+            if (limit == 4099) {
+                EXPECT_GE(seen.messages, c.report.rank_sent_bytes / limit);
+            }
+            EXPECT_EQ(checksum(c.tensor), checksum(one.tensor)) << algorithm << " limit " << limit;
+            EXPECT_GE(c.report.overlap, 0);
+            EXPECT_LE(c.report.overlap, 1);
+        }
     }
+}
+
+/// Ranks that ask for different things are told so, all of them, before any work.
+TEST(ContractAcrossRanks, DifferentCallsAreRefused) {
+    Communicator& ranks = mpi_world();
+    if (ranks.size() == 1) GTEST_SKIP() << "one rank";
+    const auto t = Tiling::uniform(8, 2);
+    const auto x =
+        Tensor<double>::random(Shape::dense({t, t}), 1, 0, {ranks, Distribution::even({t, t}, ranks.size())});
+    const bool last = ranks.rank() + 1 == ranks.size();
+    const auto refused = [&](const char* spec, const ContractOptions& options, const std::string& word) {
+        try {
+            contract(spec, x, x, options);
+            ADD_FAILURE() << "rank " << ranks.rank() << " went on: " << word;
+        } catch (const UserError& e) {
+            EXPECT_NE(std::string(e.what()).find(word), std::string::npos) << e.what();
+        }
+    };
+    refused(last ? "ik,kj->ij" : "ik,kj->ji", {}, "->ji'");
+    ContractOptions options;
+    options.algorithm = last ? "stationary_b" : "outer_product";
+    refused("ik,kj->ij", options, "algorithm is 'stationary_b'");
+    options = {};
+    options.memory = last ? 1 << 30 : 1 << 29;
+    refused("ik,kj->ij", options, "memory is '1073741824'");
+    EXPECT_EQ(contract("ik,kj->ij", x, x).report.ranks, ranks.size());
 }
 
 }  // namespace
 }  // namespace tessera
+
+// Open MPI and MPICH let a program stand between itself and the library.
+extern "C" int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm ranks,
+                         MPI_Request* request) {
+    if (auto* seen = tessera::SeenByMpi::now) {
+        int size = 0;
+        PMPI_Type_size(type, &size);
+        const std::int64_t bytes = std::int64_t{size} * count;
+        ++seen->messages;
+        seen->bytes += bytes;
+        seen->longest = std::max(seen->longest, bytes);
+    }
+    return PMPI_Isend(data, count, type, to, tag, ranks, request);
+}

@@ -2,6 +2,7 @@
 """The command line as scripts use it: exit codes, JSON fields, nothing lost on bad input; einsum against NumPy."""
 import json
 import pathlib
+import resource
 import subprocess
 import sys
 import tempfile
@@ -85,6 +86,15 @@ class Run(unittest.TestCase):
             self.assertEqual(done.returncode, 3, arguments)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
+    def test_a_small_address_space_is_refused_before_libraries_hang(self):
+        for megabytes, code in ((150, 3), (300, 3), (500, 3), (1 << 20, 0)):
+            limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
+            done = subprocess.run([PROGRAM, "run", "blocks:4,8,0.5", "--quiet"], capture_output=True, text=True, timeout=60, preexec_fn=limit)
+            self.assertEqual(done.returncode, code, done.stderr)
+            if code:
+                self.assertIn(f"{megabytes} MiB on the address space", done.stderr)
+                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
     def test_help_has_an_example(self):
         for command in (["info"], ["contract"], ["run"], ["plan"], ["simulate"], ["show"], ["energy"], ["bench"], ["bench", "dense"], ["bench", "grouped"], ["bench", "sparse"], ["bench", "transpose"], ["bench", "triples"]):
             self.assertIn("Example: tessera " + command[0], run(*command, "--help").stdout)
@@ -126,6 +136,56 @@ class PlanAndSimulate(unittest.TestCase):
         self.assertEqual(plan["flops"], out["flops"])
         for field in "moved_host_to_device moved_device_to_host moved_device_to_device sent".split():
             self.assertEqual(plan["bytes"][field], out["bytes"][field])
+
+    def test_parameters_are_taken_shown_and_checked(self):
+        problem = ["dense:8192,8192,8192,512", "--machine", "summit", "--devices-per-rank", 2, "--memory", "256MiB"]
+        given = ["--block-share", 0.25, "--chunk-share", 0.125, "--block", "3x5", "--depth", 2, "--lookahead", 2]
+        plain, out = (json.loads(run("plan", *problem, *extra, "--json").stdout) for extra in ([], given))
+        wanted = {"block_share": 0.25, "chunk_share": 0.125, "block_rows": 3, "block_cols": 5, "depth": 2, "lookahead": 2}
+        for name, value in wanted.items():
+            self.assertEqual(out["parameters"][name]["value"], value)
+            self.assertTrue(out["parameters"][name]["given"])
+            self.assertLessEqual(out["parameters"][name]["used"], value)
+            self.assertFalse(plain["parameters"][name]["given"])
+        self.assertNotEqual(plain["bytes"], out["bytes"])
+        self.assertEqual(plain["flops"], out["flops"])
+        for extra, words in ((given, ["(given 0.25)", "lookahead 2 (given 2)"]), ([], ["lookahead 1 (default)", "weighed", "because"])):
+            text = run("plan", *problem, *extra).stdout
+            self.assertLessEqual(max(map(len, text.splitlines())), 100)
+            for word in ["nothing fits", *words]:
+                self.assertIn(word, text)
+        seconds = [json.loads(run("simulate", *problem, "--lookahead", n, "--json").stdout)["seconds"] for n in (0, 1)]
+        self.assertGreater(seconds[0], seconds[1])
+        for extra, code, word in [
+            (["--block-share", 1.5], 2, "1.5"), (["--chunk-share", 0], 2, "chunk share 0"), (["--block", "3"], 2, "--block 3"),
+            (["--block", "0x2"], 2, "0x2"), (["--depth", 0], 2, "depth 0"), (["--lookahead", -1], 2, "-1"), (["--lookahead", "x"], 2, "lookahead"),
+            (["--chunk-share", 0.001], 3, "smallest"), (["--devices-per-rank", 0, "--memory", "4GiB", "--depth", 2], 2, "no devices"),
+        ]:
+            done = run("plan", *[a for a in problem if "--devices-per-rank" not in extra or a not in ("--memory", "256MiB", "--devices-per-rank", 2)], *extra, code=code)
+            self.assertIn(word, done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        message = run("plan", *problem, "--lookahead", 9, "--chunk-share", 0.005, code=3).stderr
+        smallest = int(message.rsplit("(", 1)[1].split()[0])
+        at = [*problem[:-1], smallest, "--lookahead", 9, "--chunk-share", 0.005]
+        run("plan", *at)
+        run("plan", *problem[:-1], smallest - 1, "--lookahead", 9, "--chunk-share", 0.005, code=3)
+        run("run", "blocks:4,8,0.5", "--depth", 2, code=2)
+
+    def test_published_figures_are_within_their_tolerances(self):
+        rows = json.loads(run("simulate", "--papers", "--json").stdout)["rows"]
+        self.assertEqual(len(rows), 14)
+        for row in rows:
+            self.assertTrue(row["within"], row)
+            self.assertLessEqual(row["tolerance"], 0.30)
+
+    def test_alkane_on_108_devices_is_planned_within_4_gib(self):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        out = json.loads(run("simulate", "alkane:65:v1", "--machine", "summit", "--ranks", 36, "--threads", 1, "--json").stdout)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        self.assertLess(after.ru_maxrss, 4 << 20)  # of the largest child so far, in KiB
+        self.assertLess(out["plan_seconds"], 60)  # 10 on an idle core
+        self.assertLess(after.ru_utime - before.ru_utime, 60)
+        self.assertEqual(out["ranks"] * out["devices_per_rank"], 108)
 
     def test_more_devices_are_not_slower_and_no_device_works_too(self):
         seconds = [
@@ -368,12 +428,74 @@ class Energy(unittest.TestCase):
             ([water, "--checkpoint", foreign], 2, "not one of amplitudes"),
             ([water, "--checkpoint", self.folder / "t.h5", "--method", "mp2"], 2, "amplitudes"),
             ([water, "--charge", -400], 2, "205 electron pairs do not fit in 24 functions"),
-            ([water, "--max-iterations", 2], 4, "did not converge"),
+            ([water, "--checkpoint", "/proc/x.h5"], 2, "/proc/x.h5"),
+            ([water, "--checkpoint", ""], 2, "no name of a file"),
+            ([self.write("more.xyz", "1\n\nHe 0 0 0\nHe 0 0 3\n")], 2, "another one follows"),
+            ([self.write("fewer.xyz", "3\n\nHe 0 0 0\nHe 0 0 3\n")], 2, "says 3 atoms, but has 2"),
+            ([self.write("gap.xyz", "2\n\nHe 0 0 0\n\nHe 0 0 3\n")], 2, "line 4"),
+            ([self.write("minus.xyz", "2\n\nHe 0 0 0\nHe 0 0 \u22123\n")], 2, "not a coordinate"),
+            ([self.write("far.xyz", "2\n\nHe 0 0 0\nHe 0 0 1e9\n")], 2, "1e9"),
         ]:
             done = run("energy", *arguments, "--json", "--quiet", code=code)
             self.assertIn(word, done.stderr)
             self.assertEqual(done.stdout, "")
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+    def test_no_convergence(self):
+        water = self.MOLECULES / "h2o.xyz"
+        done = run("energy", water, "--max-iterations", 2, "--quiet", code=4)
+        self.assertEqual(done.stdout, "")
+        done = run("energy", water, "--max-iterations", 2, "--quiet", "--json", code=4)
+        self.assertIn("did not converge", done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        out = json.loads(done.stdout)
+        self.assertIs(out["converged"], False)
+        for energy in "rhf mp2 ccsd triples total".split():
+            self.assertIsNone(out[energy])
+        self.assertEqual(out["stopped"]["in"], "scf")
+        self.assertEqual(out["stopped"]["iterations"], 2)
+        # CCSD stops: its checkpoint stays, and the same command goes on from it, its count too.
+        file = self.folder / "stopped.h5"
+        common = ["energy", self.MOLECULES / "n2.xyz", "--basis", "sto-3g", "--method", "ccsd", "--json"]
+        whole = json.loads(run(*common).stdout)
+        self.assertEqual(whole["iterations_before"], 0)
+        some = whole["scf_iterations"]
+        self.assertGreater(whole["iterations"], some)
+        done = run(*common, "--max-iterations", some, "--checkpoint", file, code=4)
+        self.assertIn(str(file), done.stderr.splitlines()[-1])
+        out = json.loads(done.stdout)
+        self.assertIs(out["converged"], False)
+        self.assertEqual(out["rhf"], whole["rhf"])
+        self.assertIsNone(out["ccsd"])
+        self.assertIsNone(out["total"])
+        self.assertEqual((out["stopped"]["in"], out["stopped"]["iterations"]), ("ccsd", some))
+        self.assertTrue(file.exists())
+        done = run(*common, "--max-iterations", some, "--checkpoint", file)
+        self.assertIn(f"going on from iteration {some} in {file}", done.stderr)
+        self.assertIn(f"\n{some + 1:5} ", done.stderr)
+        out = json.loads(done.stdout)
+        self.assertIs(out["converged"], True)
+        self.assertEqual(out["iterations_before"], some)
+        self.assertAlmostEqual(out["ccsd"], whole["ccsd"], 8)
+
+    def test_warnings_are_never_hidden(self):
+        basis = self.write("twice.g94", "H 0\nS 1 1.0\n 1.2 1\nS 1 1.0\n 0.5 1\nS 1 1.0\n 0.5001 1\nP 1 1.0\n 0.8 1\n****\n")
+        h2 = self.write("h2.xyz", "2\n\nH 0 0 0\nH 0 0 0.74\n")
+        for more in ([], ["--json"], ["--quiet"], ["--quiet", "--json"]):
+            done = run("energy", h2, "--basis", basis, *more)
+            self.assertIn("tessera: warning: 2 nearly dependent", done.stderr)
+            self.assertNotIn("warning", done.stdout)
+            if "--quiet" in more:
+                self.assertEqual(done.stderr.count("\n"), 1)
+        out = json.loads(done.stdout)
+        self.assertEqual(out["dropped_functions"], 2)
+        self.assertGreater(out["smallest_overlap"], 1e-7)
+        nanometre = self.write("nm.xyz", "5\n\nC 0 0 0\nH 0.063 0.063 0.063\nH -0.063 -0.063 0.063\nH -0.063 0.063 -0.063\nH 0.063 -0.063 -0.063\n")
+        self.assertIn("are these Angstrom?", run("energy", nanometre, "--basis", "sto-3g", "--method", "rhf", "--quiet").stderr)
+        h4 = self.write("h4.xyz", "4\n\nH 0 0 0\nH 0 0 0.74\nH 0 0 4\nH 0 0 4.74\n")
+        coarse = ["energy", h4, "--method", "ccsd", "--abcd", "direct", "--quiet", "--screen"]
+        self.assertIn("warning: --screen 0.003", run(*coarse, "3e-3").stderr)
+        self.assertEqual(run(*coarse, "1e-10").stderr, "")
 
     def test_memory_is_a_promise(self):
         for molecule, basis, more in [
@@ -391,6 +513,22 @@ class Energy(unittest.TestCase):
         message = run(*arguments, "--memory", out["memory_estimate"] - 1, code=3).stderr
         self.assertIn(str(out["memory_estimate"]), message)
         run(*arguments, "--memory", out["memory_estimate"])
+
+    def test_a_broken_checkpoint_is_refused_and_stays(self):
+        file, water = self.folder / "t.h5", self.MOLECULES / "h2o.xyz"
+        common = ["energy", water, "--basis", "sto-3g", "--method", "ccsd", "--quiet", "--checkpoint", file]
+        run(*common, "--converge", "1e-3")
+        good = file.read_bytes()
+        middle = len(good) - 40  # amplitudes are last
+        for broken in (good[: len(good) // 2], good[:-1], good[:100], b"", b"not a checkpoint", good[:middle] + bytes([good[middle] ^ 0x40]) + good[middle + 1 :], bytes(8) + good[8:]):
+            file.write_bytes(broken)
+            done = run(*common, "--json", code=2)
+            self.assertIn(str(file), done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            self.assertEqual(done.stdout, "")
+            self.assertEqual(file.read_bytes(), broken)
+        file.write_bytes(good)
+        run(*common)
 
     def test_checkpoint(self):
         file = self.folder / "t.h5"
@@ -410,9 +548,11 @@ class Energy(unittest.TestCase):
             (self.MOLECULES / "ch4.xyz", [], "this calculation has 9"),
             (moved, [], "another geometry"),
         ]:
+            before = file.read_bytes()
             done = run("energy", molecule, "--basis", "sto-3g", "--method", "ccsd", "--checkpoint", file, *more, code=2)
             self.assertIn(word, done.stderr)
             self.assertNotIn("RHF", done.stdout)
+            self.assertEqual(file.read_bytes(), before)
 
 
 if __name__ == "__main__":

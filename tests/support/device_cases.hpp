@@ -41,6 +41,7 @@ struct DeviceCase {
     HashRule hash_b = {};  // b holds what it makes
     SourceKind source_b = SourceKind::stored;
     std::string algorithm = "auto", blocks = "auto";
+    PlanParameters parameters = {};
     int devices = 1;
     std::int64_t budget = std::int64_t{64} << 20;
     bool consume = false, pinned = false;
@@ -69,6 +70,7 @@ Plan plan_case(const DeviceCase<T>& c) {
     request.device_memory = c.budget;
     request.algorithm = c.algorithm;
     request.blocks = c.blocks;
+    request.parameters = c.parameters;
     MachineModel machine;
     machine.devices_per_rank = c.devices;
     machine.threads_per_rank = 2;
@@ -278,6 +280,47 @@ void same_bits(const OpenDevices& open, std::int64_t most_tiles, std::int64_t mo
                 }
                 ASSERT_TRUE(result.c == *first) << budget << " bytes, " << devices << " devices";
             }
+}
+
+/// Limits of blocks and chunks, each by itself and all at once.
+inline PlanParameters random_parameters(Random& r) {
+    PlanParameters p;
+    const auto some = [&] { return pick(r, 0, 2) == 0; };
+    const auto share = [&] { return std::uniform_real_distribution<>(0.05, 1)(r); };
+    if (some()) p.block_share = share();
+    if (some()) p.chunk_share = share();
+    if (some()) p.block_rows = static_cast<int>(pick(r, 1, 4));
+    if (some()) p.block_cols = static_cast<int>(pick(r, 1, 4));
+    if (some()) p.depth = static_cast<int>(pick(r, 1, 3));
+    if (some()) p.lookahead = static_cast<int>(pick(r, 0, 4));
+    return p;
+}
+
+/// The same bits for any setting of the parameters, at the smallest budget that it leaves and above it.
+template <Scalar T>
+void same_bits_for_any_parameters(const OpenDevices& open, int trials, std::int64_t most_tiles, std::int64_t most) {
+    Random r(37);
+    int done = 0;
+    for (int trial = 0; trial < trials; ++trial) {
+        auto c = random_case<T>(r, kSpecs[static_cast<std::size_t>(trial) % std::size(kSpecs)], most_tiles, most);
+        const auto plain = run_case(c, open);
+        expect_right(c, plain.c);
+        for (int setting = 0; setting < 4; ++setting) {
+            c.parameters = random_parameters(r);
+            c.devices = static_cast<int>(pick(r, 1, 3));
+            c.blocks = pick(r, 0, 2) == 0 ? "worst_fit" : "auto";
+            c.source_b = pick(r, 0, 2) == 0 ? SourceKind::host_made : SourceKind::stored;
+            try {
+                const auto least = smallest_budget(c);
+                c.budget = pick(r, 0, 1) == 0 ? least : 3 * least;
+            } catch (const UserError&) {  // rows of a block where columns are whole
+                continue;
+            }
+            ASSERT_TRUE(run_case(c, open).c == plain.c) << c.spec << " trial " << trial;
+            ++done;
+        }
+    }
+    EXPECT_GT(done, 2 * trials);
 }
 
 /// Result tiles of several pieces, with padded rows and without, as they are and with alpha and beta to apply: right,

@@ -1,6 +1,8 @@
 // Energies against those of other programs, and what must leave them as they are.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -102,10 +104,15 @@ TEST(Energy, DoesNotDependOnTilingPlaceDirectionOrOrder) {
         a.at = {c * p[0] + w * sum + s * (p[2] - p[1]) + 3, c * p[1] + w * sum + s * (p[0] - p[2]) - 7,
                 c * p[2] + w * sum + s * (p[1] - p[0]) + 11};
     }
-    const auto r = run(moved, "def2-svp", false);
-    EXPECT_NEAR(r.rhf, expected.rhf, 1e-9);
-    EXPECT_NEAR(r.ccsd, expected.ccsd, 5e-9);
-    EXPECT_NEAR(r.triples, expected.triples, 2e-9);
+    for (const auto abcd : {Abcd::stored, Abcd::direct}) {
+        const auto r = run(moved, "def2-svp", false, Method::ccsd_t, abcd);
+        EXPECT_NEAR(r.rhf, expected.rhf, 1e-9);
+        EXPECT_NEAR(r.ccsd, expected.ccsd, 5e-9);
+        EXPECT_NEAR(r.triples, expected.triples, 2e-9);
+    }
+    // What is no symmetry changes it: the comparisons above can fail.
+    moved.atoms[0].at[0] += 1e-3;
+    EXPECT_GT(std::abs(run(moved, "def2-svp", false, Method::rhf).rhf - expected.rhf), 1e-8);
 }
 
 TEST(Energy, TwoMethanesFarApartAreTwiceOne) {
@@ -120,6 +127,28 @@ TEST(Energy, TwoMethanesFarApartAreTwiceOne) {
     EXPECT_NEAR(y.mp2, 2 * x.mp2, 1e-8);
     EXPECT_NEAR(y.ccsd, 2 * x.ccsd, 1e-8);
     EXPECT_NEAR(y.triples, 2 * x.triples, 1e-8);
+}
+
+/// Molecules with elements of the third row, nothing to which anything here was fitted. The file says how psi4 was
+/// asked.
+TEST(Energy, OtherMoleculesAsPsi4) {
+    std::ifstream file(reference_file().parent_path() / "more_energies.json");
+    ASSERT_TRUE(file);
+    const auto all = nlohmann::json::parse(file);
+    ASSERT_GE(all["energies"].size(), 5u);
+    for (const auto& x : all["energies"]) {
+        const auto name = x["name"].get<std::string>(), basis = x["basis"].get<std::string>();
+        SCOPED_TRACE(name + " " + basis);
+        auto m = parse_xyz(x["xyz"].get<std::string>(), name);
+        m.charge = x["charge"].get<int>();
+        const auto r = run(m, basis, x["frozen"].get<int>() > 0);
+        EXPECT_EQ(r.frozen, x["frozen"].get<int>());
+        EXPECT_EQ(r.basis_functions, x["nbf"].get<int>());
+        EXPECT_NEAR(r.rhf, x["scf"].get<double>(), 1e-8);
+        EXPECT_NEAR(r.mp2, x["mp2"].get<double>(), 1e-7);
+        EXPECT_NEAR(r.ccsd, x["ccsd"].get<double>(), 1e-7);
+        EXPECT_NEAR(r.triples, x["t"].get<double>(), 1e-7);
+    }
 }
 
 TEST(Energy, OtherElementsAndSmallCases) {
@@ -185,6 +214,171 @@ TEST(Energy, NothingToCorrelateAndOtherWrongInput) {
     EXPECT_THROW(parse_method("dft"), UserError);
     EXPECT_EQ(parse_method("CCSD(T)"), Method::ccsd_t);
     EXPECT_EQ(parse_method("ccsd_t"), Method::ccsd_t);
+}
+
+/// A basis file in a folder of its own.
+class UsersBasis : public testing::Test {
+  protected:
+    void SetUp() override { fs::create_directories(folder_); }
+    void TearDown() override { fs::remove_all(folder_); }
+    /// def2-svp, with these s exponents on hydrogen instead of its outer one, 0.12194962.
+    std::string with(const std::vector<double>& exponents) {
+        std::ifstream in(find_shared_data("basis/def2-svp.g94"));
+        std::string text((std::istreambuf_iterator<char>(in)), {});
+        const std::string outer = "S   1   1.00\n      0.12194962             1.0000000\n";
+        const auto at = text.find(outer);
+        EXPECT_NE(at, std::string::npos);
+        std::string mine;
+        for (const double e : exponents) mine += fmt::format("S 1 1.00\n {:.12f} 1.0\n", e);
+        text.replace(at, outer.size(), mine);
+        const auto file = folder_ / "mine.g94";
+        std::ofstream(file) << text;
+        return file.string();
+    }
+    EnergyResult run_with(const std::vector<double>& exponents, Method method = Method::ccsd_t) {
+        EnergyOptions o;
+        o.basis = with(exponents);
+        o.method = method;
+        o.warn = [this](const std::string& line) { warnings_.push_back(line); };
+        warnings_.clear();
+        return energy(molecule("h2o"), o);
+    }
+    fs::path folder_ = fs::temp_directory_path() / ("tessera_users_basis_" + std::to_string(getpid()));
+    std::vector<std::string> warnings_;
+};
+
+constexpr double kOuter = 0.12194962;  // of hydrogen in def2-svp
+
+TEST_F(UsersBasis, NearlyEqualFunctionsAreLeftOutWithAWarning) {
+    const auto plain = run(molecule("h2o"), "def2-svp", false);
+    const auto same = run_with({kOuter});
+    EXPECT_NEAR(same.total, plain.total, 1e-10);
+    EXPECT_EQ(same.dropped_functions, 0);
+    EXPECT_TRUE(warnings_.empty());
+    // Two normalised functions with exponents a, a (1 + d): an overlap eigenvalue of about 3 d d / 16.
+    const double d = 4e-4;
+    const auto twice = run_with({kOuter * (1 - d / 2), kOuter * (1 + d / 2)});
+    EXPECT_EQ(twice.dropped_functions, 2);
+    EXPECT_EQ(twice.basis_functions, plain.basis_functions + 2);
+    EXPECT_EQ(twice.virtuals, plain.virtuals);
+    EXPECT_GT(twice.smallest_overlap, 1e-4);
+    ASSERT_EQ(warnings_.size(), 1u);
+    EXPECT_NE(warnings_[0].find("2 nearly dependent"), std::string::npos) << warnings_[0];
+    // What is left is the mean of the two, which is the function between them but for d d.
+    EXPECT_NEAR(twice.rhf, plain.rhf, 1e-7);
+    EXPECT_NEAR(twice.mp2, plain.mp2, 1e-7);
+    EXPECT_NEAR(twice.total, plain.total, 1e-7);
+    // To the last bit the same function: the guess must bear it as well.
+    const auto equal = run_with({kOuter, kOuter});
+    EXPECT_EQ(equal.dropped_functions, 2);
+    EXPECT_NEAR(equal.total, plain.total, 1e-8);
+}
+
+TEST_F(UsersBasis, JustIndependentFunctionsStillConverge) {
+    // Eigenvalues of some 1e-7: kept, with a warning; the energy is below that of the basis without them.
+    const auto plain = run(molecule("h2o"), "def2-svp", false);
+    for (const double d : {2e-3, 3e-3}) {
+        const auto r = run_with({kOuter * (1 - d / 2), kOuter * (1 + d / 2)});
+        EXPECT_EQ(r.dropped_functions, 0) << d;
+        ASSERT_EQ(warnings_.size(), 1u) << d;
+        EXPECT_NE(warnings_[0].find("nearly dependent"), std::string::npos) << warnings_[0];
+        EXPECT_LT(r.smallest_overlap, 1e-5);
+        EXPECT_GT(r.smallest_overlap, 1e-7);
+        EXPECT_LT(r.rhf, plain.rhf);
+        EXPECT_GT(r.rhf, plain.rhf - 0.01);
+        EXPECT_TRUE(r.converged);
+    }
+}
+
+TEST(Energy, WhereItDoesNotConvergeTheRestIsKnown) {
+    const auto m = molecule("n2");
+    EnergyOptions o;
+    o.basis = "sto-3g";
+    o.max_iterations = 2;
+    try {
+        energy(m, o);
+        FAIL() << "two iterations are not enough";
+    } catch (const NotConverged& e) {
+        EXPECT_EQ(e.where(), "scf");
+        EXPECT_EQ(e.iterations(), 2);
+        EXPECT_EQ(e.exit_code(), 4);
+        EXPECT_FALSE(e.result().converged);
+        EXPECT_EQ(e.result().total, 0);
+    }
+    // CCSD needs more iterations than the SCF: its amplitudes are kept, and the next run goes on from them.
+    const auto path = fs::temp_directory_path() / ("tessera_stopped_" + std::to_string(getpid()) + ".h5");
+    fs::remove(path);
+    const auto whole = run(m, "sto-3g", false, Method::ccsd);
+    ASSERT_GT(whole.iterations, whole.scf_iterations);
+    o.method = Method::ccsd;
+    o.max_iterations = whole.scf_iterations;
+    o.checkpoint = path.string();
+    try {
+        energy(m, o);
+        FAIL() << o.max_iterations << " iterations are not enough";
+    } catch (const NotConverged& e) {
+        EXPECT_EQ(e.where(), "ccsd");
+        EXPECT_EQ(e.iterations(), o.max_iterations);
+        EXPECT_EQ(e.result().iterations, o.max_iterations);
+        EXPECT_NEAR(e.energy(), whole.ccsd, 1e-3);
+        EXPECT_NEAR(e.result().rhf, whole.rhf, 1e-9);
+        EXPECT_NEAR(e.result().mp2, whole.mp2, 1e-9);
+        EXPECT_EQ(e.result().ccsd, 0);
+        EXPECT_NE(std::string(e.what()).find("did not converge"), std::string::npos);
+        EXPECT_NE(std::string(e.what()).find(path.string()), std::string::npos);
+    }
+    ASSERT_TRUE(fs::exists(path));
+    const auto rest = energy(m, o);
+    EXPECT_EQ(rest.iterations_before, o.max_iterations);
+    EXPECT_LE(rest.iterations, o.max_iterations);
+    EXPECT_NEAR(rest.ccsd, whole.ccsd, 1e-8);
+    const auto again = energy(m, o);
+    EXPECT_EQ(again.iterations_before, rest.iterations_before + rest.iterations);
+    fs::remove(path);
+}
+
+TEST(Energy, ACoarseScreenIsWarnedOf) {
+    const auto near = parse_xyz("4\n\nH 0 0 0\nH 0 0 0.74\nH 0 0 4\nH 0 0 4.74\n", "h4");
+    EnergyOptions o;
+    o.basis = "cc-pvdz";
+    o.method = Method::ccsd;
+    o.abcd = Abcd::direct;
+    std::vector<std::string> warnings, lines;
+    o.warn = [&](const std::string& line) { warnings.push_back(line); };
+    o.log = [&](const std::string& line) { lines.push_back(line); };
+    o.screen = 1e-10;
+    energy(near, o);
+    EXPECT_TRUE(warnings.empty()) << warnings[0];
+    o.screen = 3e-3;
+    const auto coarse = energy(near, o);
+    EXPECT_GT(std::abs(coarse.screen_change), 1e-3);
+    ASSERT_EQ(warnings.size(), 1u);
+    EXPECT_NE(warnings[0].find("--screen 0.003"), std::string::npos) << warnings[0];
+    // Without a listener they are part of the log; and a message of no convergence names the screen.
+    o.warn = nullptr;
+    lines.clear();
+    energy(near, o);
+    EXPECT_EQ(std::count_if(lines.begin(), lines.end(), [](auto& l) { return l.starts_with("warning: "); }), 1);
+    const auto counts = energy(near, o);
+    ASSERT_GT(counts.iterations, counts.scf_iterations);
+    o.max_iterations = counts.scf_iterations;
+    try {
+        energy(near, o);
+        FAIL() << o.max_iterations << " iterations are not enough";
+    } catch (const NotConverged& e) {
+        EXPECT_NE(std::string(e.what()).find("--screen 0.003"), std::string::npos) << e.what();
+    }
+}
+
+TEST(Energy, AnUnwritableCheckpointIsToldAtOnce) {
+    for (const char* path : {"/proc/tessera.h5", "/nonexistent/folder/t.h5", "/tmp", "/dev/null"}) {
+        EnergyOptions o;
+        o.checkpoint = path;
+        bool spoke = false;
+        o.log = [&](const std::string&) { spoke = true; };
+        EXPECT_THROW(energy(molecule("h2o"), o), UserError) << path;
+        EXPECT_FALSE(spoke) << path;
+    }
 }
 
 TEST(Energy, GoesOnFromACheckpoint) {

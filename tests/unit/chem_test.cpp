@@ -12,6 +12,7 @@
 #include "chem/basis.hpp"
 #include "chem/clustering.hpp"
 #include "chem/diis.hpp"
+#include "chem/local_pairs.hpp"
 #include "chem/localise.hpp"
 #include "chem/molecule.hpp"
 #include "chem/pairs.hpp"
@@ -46,6 +47,12 @@ TEST(Xyz, ToleratesWhatOtherProgramsWrite) {
     // A second frame is not read.
     EXPECT_EQ(parse_xyz("1\n\nHe 0 0 0\n1\n\nNe 0 0 0\n", "w").atoms.size(), 1u);
     EXPECT_EQ(parse_xyz("1\n\nCL 0 0 0", "w").atoms[0].number, 17);
+    EXPECT_EQ(parse_xyz("\xEF\xBB\xBF"
+                        "1\n\nHe 0 0 0\n",
+                        "w")
+                  .atoms.size(),
+              1u);
+    EXPECT_EQ(parse_xyz("1\n\nHe 0 0 0\nno atom 0 0\n", "w").atoms.size(), 1u);
 }
 
 TEST(Xyz, SaysWhatIsWrong) {
@@ -56,7 +63,11 @@ TEST(Xyz, SaysWhatIsWrong) {
     EXPECT_USER_ERROR(parse_xyz("2\n", "f"), "ends");
     EXPECT_USER_ERROR(parse_xyz("2\n\nH 0 0 0\n", "f"), "says 2 atoms, but has 1");
     EXPECT_USER_ERROR(parse_xyz("2\n\nH 0 0 0\n\nH 0 0 1\n", "f"), "line 4");
+    EXPECT_USER_ERROR(parse_xyz("1\n\nH 0 0 0\n\nH 0 0 1 more\n", "f"), "line 5: says 1 atoms, but another one");
+    EXPECT_USER_ERROR(parse_xyz("2\nH 0 0 0\nH 0 0 1\n", "f"), "line 2 is a comment");
     EXPECT_USER_ERROR(parse_xyz("1\n\nXx 0 0 0\n", "f"), "'Xx'");
+    EXPECT_USER_ERROR(parse_xyz("1\n\nXx 0 0 0\n", "f"), "H to Ar");
+    EXPECT_USER_ERROR(parse_xyz("1\n\nH 0 2e6 0\n", "f"), "'2e6'");
     EXPECT_USER_ERROR(parse_xyz("1\n\nH 0 zero 0\n", "f"), "'zero'");
     EXPECT_USER_ERROR(parse_xyz("1\n\nH 0 nan 0\n", "f"), "'nan'");
     EXPECT_USER_ERROR(parse_xyz("1\n\nH 0 1e400 0\n", "f"), "'1e400'");
@@ -74,12 +85,16 @@ TEST(Molecules, ClosedShellsOnly) {
     m.charge = 0;
     m.atoms[1].at = m.atoms[0].at;
     EXPECT_USER_ERROR(check_closed_shell(m), "on top of each other");
+    m.charge = -2;
+    m.atoms.clear();
+    EXPECT_USER_ERROR(check_closed_shell(m), "without atoms");
 }
 
 TEST(BasisSets, AreFoundAndRead) {
     for (const char* n : {"sto-3g", "DEF2-SVP", "cc-pVDZ"}) {
         const auto set = find_basis(n);
         for (int z = 1; z <= 18; ++z) EXPECT_TRUE(set.elements.contains(z)) << n << z;
+        EXPECT_EQ(set.elements.size(), 18u) << n;  // as the message of an unknown element says
     }
     const auto water = parse_xyz("3\n\nO 0 0 0\nH 0 0 1\nH 0 1 0\n", "w");
     EXPECT_EQ(place(find_basis("sto-3g"), water).functions, 7);
@@ -264,6 +279,53 @@ TEST(Diis, ParallelErrorsOfAnyLength) {
         }
         EXPECT_NEAR(sum, 1, 1e-12) << n;
         EXPECT_LE(std::abs(x - 1), std::max(1e-12, 1e-6 * std::abs(error)) + (n == 0 ? 1 : 0)) << n;
+    }
+}
+
+/// With all electrons correlated the core stays apart: its orbitals are those of the carbon atoms, not tails of bonds.
+TEST(Localisation, CoreIsNeverMixedWithTheRest) {
+    const auto m = read_xyz(find_shared_data("molecules/c2h6.xyz"));
+    const auto set = find_basis("sto-3g");
+    const Integrals x(place(set, m));
+    const auto tiling = tile_atoms(x.basis(), 16);
+    const AoIntegrals ao(x, tiling, 0);
+    const auto scf = rhf(m, x, ao, atomic_guess(m, set, x.basis()), {});
+    for (const std::int64_t tile : {2, 4, 32}) {
+        const auto orbitals = make_orbitals(scf, 0, 2, tiling.functions, 5);
+        const LocalPairs local(x, orbitals, tile);
+        EXPECT_EQ(local.tiling().extent(), 9);
+        EXPECT_EQ(local.tiling().tile_count() > 1, tile < 9);
+        const auto u = local.rotation().to_dense();
+        int core = 0;
+        for (int k = 0; k < 9; ++k) {
+            double square = 0, of_core = 0;
+            for (int i = 0; i < 9; ++i) {
+                square += u[i * 9 + k] * u[i * 9 + k];
+                if (i < 2) of_core += u[i * 9 + k] * u[i * 9 + k];
+            }
+            EXPECT_NEAR(square, 1, 1e-12);
+            EXPECT_TRUE(of_core == 0 || std::abs(of_core - 1) < 1e-12) << of_core;
+            core += of_core > 0.5;
+        }
+        EXPECT_EQ(core, 2);
+        // There and back; in between it is another tensor.
+        TensorWork work(TensorWorkers{});
+        const Tiling o = orbitals.occupied.grid().tiling(1), v = orbitals.virtuals.grid().tiling(1);
+        const auto t = RealTensor::random(Shape::dense(TileGrid{o, o, v, v}), 7);
+        const auto there = local.to_local(t, work);
+        EXPECT_NEAR(norm(there), norm(t), 1e-12 * norm(t));
+        EXPECT_LT(max_abs(add(1.0, local.to_canonical(there, work), -1.0, t)), 1e-13);
+        // Against the sum as it is written.
+        const auto dense = t.to_dense(), rotated = there.to_dense();
+        const auto n = orbitals.virtual_count();
+        for (int k = 0; k < 9; k += 2)
+            for (int l = 0; l < 9; ++l) {
+                double sum = 0;
+                for (int i = 0; i < 9; ++i)
+                    for (int j = 0; j < 9; ++j)
+                        sum += u[i * 9 + k] * u[j * 9 + l] * dense[((i * 9 + j) * n + 3) * n + 1];
+                EXPECT_NEAR(rotated[((k * 9 + l) * n + 3) * n + 1], sum, 1e-13);
+            }
     }
 }
 

@@ -38,6 +38,10 @@ TYPED_TEST(HostDevices, OrdersOfCompletionDoNotMatter) {
 
 TEST(HostDevicesOnce, SameBitsForAnyBudgetAndNumberOfDevices) { testing::same_bits<double>(host_devices(20), 4, 4); }
 
+TEST(HostDevicesOnce, SameBitsForAnyParameters) {
+    testing::same_bits_for_any_parameters<double>(host_devices(20), 60, 4, 4);
+}
+
 TEST(HostDevicesOnce, PinnedTilesGoStraight) {
     testing::Random r(3);
     auto c = random_case<double>(r, "mk,kn->mn", 1, 1);

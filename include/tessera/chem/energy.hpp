@@ -20,13 +20,6 @@ std::string name(Method method);
 /// How the product of amplitudes with integrals over four virtual orbitals is made.
 enum class Abcd { stored, direct };
 
-/// An iteration did not converge; nothing is wrong with the input or the machine.
-class NotConverged : public Error {
-  public:
-    using Error::Error;
-    int exit_code() const noexcept override { return 4; }
-};
-
 struct EnergyOptions {
     Method method = Method::ccsd_t;
     std::string basis = "def2-svp";  // a name in basis_folder, or the path of a .g94 file
@@ -39,16 +32,20 @@ struct EnergyOptions {
     /// With Abcd::direct: integral tiles whose bound per element is below this are not made.
     double screen = 0;
     std::string checkpoint;   // amplitudes, written each iteration; read first where the file is there
-    std::int64_t memory = 0;  // bytes of the process: what may need more is refused; 0: no limit
+    std::int64_t memory = 0;  // bytes of the process: what may need more is refused; 0: this machine's
     int threads = 0;          // 0: all cores
     std::int64_t tile = 32;   // about this many orbitals in a tile
     /// Ranks that share the work of large contractions and of the triples; each holds all tensors. None: this process.
     Communicator* communicator = nullptr;
+    /// Multiply-adds from which on a contraction pays for messages, or for the way to a device.
+    double share_from = 5e7;
     /// GPUs (of each rank) for large contractions; bytes on each, 0: what is free.
     std::vector<int> devices;
     std::int64_t device_memory = 0;
     /// Progress, a line at a time.
     std::function<void(const std::string&)> log;
+    /// What may make the result worse than it looks, a line at a time. None: as lines "warning: ..." of the log.
+    std::function<void(const std::string&)> warn;
 };
 
 struct EnergyResult {
@@ -56,9 +53,11 @@ struct EnergyResult {
     double mp2 = 0, ccsd = 0, triples = 0, total = 0;  // mp2, ccsd: correlation energies
     bool converged = false;
     int scf_iterations = 0, iterations = 0;
+    int iterations_before = 0;  // of the checkpoint that CCSD went on from; not among `iterations`
     double t1_diagnostic = 0;
     std::int64_t basis_functions = 0, occupied = 0, frozen = 0, virtuals = 0;  // occupied: the correlated ones
     std::int64_t dropped_functions = 0;                                        // near-dependent combinations
+    double smallest_overlap = 0;  // eigenvalue of the overlap of the functions that are kept
 
     /// Of the direct ABCD term: tiles of integrals in all and made, and what skipping the rest changed (first order).
     std::int64_t v_tiles = 0, v_tiles_made = 0;
@@ -70,6 +69,27 @@ struct EnergyResult {
     /// Bytes this was expected to take at most, for the whole process: the smallest EnergyOptions::memory that is not
     /// refused.
     std::int64_t memory_estimate = 0;
+};
+
+/// An iteration did not converge; nothing is wrong with the input or the machine.
+class NotConverged : public Error {
+  public:
+    NotConverged(const std::string& what, std::string where, int iterations, double energy)
+        : Error(what), where_(std::move(where)), iterations_(iterations), energy_(energy) {}
+    int exit_code() const noexcept override { return 4; }
+    /// "scf" or "ccsd"; its last iteration and the energy there (CCSD: of correlation), which is none to use.
+    const std::string& where() const noexcept { return where_; }
+    int iterations() const noexcept { return iterations_; }
+    double energy() const noexcept { return energy_; }
+    /// What was known by then; `converged` is false, and what had not converged is zero.
+    const EnergyResult& result() const noexcept { return result_; }
+    void set_result(const EnergyResult& result) { result_ = result; }
+
+  private:
+    std::string where_;
+    int iterations_;
+    double energy_;
+    EnergyResult result_;
 };
 
 /// UserError for input that cannot be treated, NotConverged where an iteration gives up.

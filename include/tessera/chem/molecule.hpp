@@ -35,7 +35,8 @@ int element_number(std::string_view symbol);
 int core_orbitals(int number);
 
 /// The first molecule of the text: count, comment line, then "symbol x y z" in Angstrom. Further columns, lines that
-/// start with '#' among the atoms, blank lines at the end and further frames are passed over. UserErrors name the line.
+/// start with '#' among the atoms, blank lines at the end and further frames are passed over; more atoms than the count
+/// says are an error. UserErrors name the line.
 Molecule parse_xyz(std::string_view text, const std::string& name);
 Molecule read_xyz(const std::string& path);
 

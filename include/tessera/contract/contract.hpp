@@ -42,7 +42,8 @@ struct ContractOptions {
     std::vector<int> devices = {};
     std::int64_t device_memory = 0;
     std::string blocks = "auto";
-    bool trace = false;  // keep what each device and link did when: ContractReport::trace
+    PlanParameters parameters = {};  // of device plans; what is not set is computed
+    bool trace = false;              // keep what each device and link did when: ContractReport::trace
     /// Called with the plan before any work.
     std::function<void(const Plan&)> on_plan = {};
     /// Called now and then with flops done and flops in all, from one thread at a time.

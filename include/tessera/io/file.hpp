@@ -5,8 +5,8 @@
 
 namespace tessera {
 
-/// Throws unless a file can be put at this path: UserError where the path is wrong (no such folder, a folder or device
-/// stands there), MachineError where the system forbids it. Changes nothing on disk.
+/// UserError unless a file can be put at this path: no such folder, a folder or device stands there, the system forbids
+/// it or the file system takes no files (/proc). It tries with a temporary file, and leaves none.
 void require_writable(const std::string& path);
 
 }  // namespace tessera

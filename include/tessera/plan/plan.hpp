@@ -8,6 +8,7 @@
 
 #include "tessera/base/scalar.hpp"
 #include "tessera/index/distribution.hpp"
+#include "tessera/plan/parameters.hpp"
 #include "tessera/shape/shape.hpp"
 
 namespace tessera {
@@ -122,12 +123,24 @@ struct PlanCounts {
     bool operator==(const PlanCounts&) const = default;
 };
 
+/// What a device's memory has room for: the published four cases (Herault et al., ScalA 2019, section III.B), of the
+/// device that is worst off.
+enum class MemoryCase : std::uint8_t {
+    all_fits,      // A, B and a block of C: nothing comes twice
+    c_fits,        // one block of C: A and B pass by once
+    b_fits,        // columns of B stay, or pass by once, with their block of C; A comes for every block
+    nothing_fits,  // A and B come again and again
+};
+const char* name(MemoryCase fits);
+
 /// What was weighed before this plan was taken.
 struct PlanCandidate {
     std::string algorithm, reason;
     std::int64_t bytes_sent = 0;
     double seconds_predicted = 0;
     bool chosen = false, possible = true;
+    std::string blocks = {};        // how device blocks are formed: stay, columns, patches, worst_fit
+    std::int64_t bytes_loaded = 0;  // into devices
     bool operator==(const PlanCandidate&) const = default;
 };
 
@@ -140,9 +153,11 @@ struct Plan {
     int ranks = 1, devices_per_rank = 0;
     int threads = 1;  // per rank
     int grid_rows = 1, grid_cols = 1;
-    std::string blocks;           // which way device blocks were formed, where there are devices
-    int stages = 1, buffers = 0;  // batches of made tiles on the host and how many are held at once
-    int segments = 1;             // of the contracted range, joined by a fixed tree
+    std::string blocks;                             // which way device blocks were formed, where there are devices
+    PlanParameters given, used;                     // as they were asked for; the largest of any device
+    MemoryCase memory_case = MemoryCase::all_fits;  // of devices
+    int stages = 1, buffers = 0;                    // batches of made tiles on the host and how many are held at once
+    int segments = 1;                               // of the contracted range, joined by a fixed tree
     double filter = 0;
     std::vector<PlanProduct> products;  // by result tile, ascending in k
     std::vector<PlanChain> chains;
@@ -156,6 +171,7 @@ struct Plan {
     std::vector<RankCounts> rank_counts;
     std::vector<DeviceCounts> device_counts;  // rank * devices_per_rank + device
     std::vector<PlanCandidate> candidates;
+    std::string decided;  // why the chosen one is
     PlanCounts counts;
 
     std::int64_t metadata_bytes() const;

@@ -54,11 +54,14 @@ struct Layout {
                 std::find(&out_order[0], &out_order[p.tile_row_axes], a) != &out_order[p.tile_row_axes];
             if (!in_rows && i >= p.tile_column_axes && p.axis[a].block > 1) rest[rest_axes++] = a;
         }
-        // Blocks that continue a cut index follow each other: the line they share is still in the cache.
+        // The blocks that continue the output run come first: they complete the lines their neighbour began. Then those
+        // that continue a cut index: the line they share is still in the cache.
+        const int on = run_axes > 0 ? out_order[run_axes - 1] : 0;
+        if (p.axis[on].block < p.axis[on].extent) loop[loops++] = on;
         for (const bool cut : {true, false})
             for (int i = 0; i < p.rank; ++i) {
                 const auto& a = p.axis[out_order[i]];
-                if (a.block < a.extent && (a.block > 1) == cut) loop[loops++] = out_order[i];
+                if (a.block < a.extent && (a.block > 1) == cut && out_order[i] != on) loop[loops++] = out_order[i];
             }
     }
 };
@@ -99,8 +102,10 @@ class Worker {
                       out_across_bytes_.data(),
                       static_cast<std::int64_t>(rows.size()),
                       run_ * size_};
+            queue_.parts = parts_for(rows.size());
         });
         finish();
+        write_parts();
         kernels_.fence();
     }
 
@@ -131,6 +136,22 @@ class Worker {
                 ahead = in_at_ * size_ - in_at;
             }
             block(in_at, out_at, ahead);
+        }
+    }
+
+    /// Where rows keep the part of a line that the next block completes. Rows shorter than a line gain nothing.
+    cpu::LinePart* parts_for(std::size_t rows) {
+        if (run_ * size_ < 64 || rows > 4096) return nullptr;
+        if (parts_.size() < rows) parts_.resize(rows);
+        return parts_.data();
+    }
+
+    void write_parts() {
+        for (auto& part : parts_) {
+            if (!part.end) continue;
+            const auto kept = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(part.end) & 63) - part.begin;
+            std::memcpy(part.end - kept, part.bytes + part.begin, static_cast<std::size_t>(kept));
+            part.end = nullptr;
         }
     }
 
@@ -316,6 +337,7 @@ class Worker {
         row_starts_;
     std::vector<std::int64_t> in_across_bytes_, out_across_bytes_, to_across_bytes_;
     cpu::StreamQueue queue_;
+    std::vector<cpu::LinePart> parts_;
     std::vector<char> storage_;
 };
 

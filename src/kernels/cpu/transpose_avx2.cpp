@@ -8,14 +8,19 @@ namespace {
 
 struct Lines {
     static void copy_part(const char* from, I64 bytes, char* to) {
-        for (I64 at = 0; at < bytes; at += 4)
-            *reinterpret_cast<float*>(to + at) = *reinterpret_cast<const float*>(from + at);
+        const float* a = reinterpret_cast<const float*>(from);
+        float* b = reinterpret_cast<float*>(to);
+        for (I64 i = 0; i < bytes / 4; ++i) b[i] = a[i];
     }
     static void stream_line(const char* from, char* to) {
         const __m256 x = _mm256_loadu_ps(reinterpret_cast<const float*>(from));
         const __m256 y = _mm256_loadu_ps(reinterpret_cast<const float*>(from + 32));
         _mm256_stream_ps(reinterpret_cast<float*>(to), x);
         _mm256_stream_ps(reinterpret_cast<float*>(to + 32), y);
+    }
+    static void stream_joined(char* first, I64 bytes, const char* from, char* to) {
+        copy_part(from, 64 - bytes, first + bytes);
+        stream_line(first, to);
     }
 };
 

@@ -17,6 +17,11 @@ struct Lines {
     static void stream_line(const char* from, char* to) {
         _mm512_stream_ps(reinterpret_cast<float*>(to), _mm512_loadu_ps(from));
     }
+    static void stream_joined(const char* first, I64 bytes, const char* from, char* to) {
+        const __mmask16 m = first16(bytes / 4);
+        _mm512_stream_ps(reinterpret_cast<float*>(to),
+                         _mm512_mask_loadu_ps(_mm512_load_ps(first), static_cast<__mmask16>(~m), from - bytes));
+    }
 };
 
 struct Tile4 {

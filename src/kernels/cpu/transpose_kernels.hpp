@@ -6,6 +6,13 @@
 
 namespace tessera::kernels::cpu {
 
+/// The part of an output line that a row of one block has filled; the row of the next block usually begins right there.
+struct alignas(64) LinePart {
+    char bytes[64];
+    std::int64_t begin = 0;  // bytes [begin, end) of the line are here
+    char* end = nullptr;     // where in the output the part ends; null: nothing is kept
+};
+
 /// Rows of a filled buffer on their way to the output. Whole lines bypass the caches; they are written in small
 /// portions while the next block is being read, so that reads and writes overlap.
 struct StreamQueue {
@@ -15,9 +22,10 @@ struct StreamQueue {
     const std::int64_t* row_to = nullptr;
     std::int64_t rows = 0;
     std::int64_t row_bytes = 0;
-    std::int64_t row = 0;     // the next one to write,
-    std::int64_t done = 0;    // and the bytes of it that are written
-    std::int64_t sought = 0;  // rows whose first and last lines are on their way into the cache
+    std::int64_t row = 0;       // the next one to write,
+    std::int64_t done = 0;      // and the bytes of it that are written
+    std::int64_t sought = 0;    // rows whose lines written in part are on their way into the cache
+    LinePart* parts = nullptr;  // one per row; null: parts of lines are written at once
 };
 
 /// Offsets are in elements. Indexed by element size: 0, 1, 2 for 4, 8, 16 bytes.

@@ -2,7 +2,8 @@
 // The loops of the CPU transpose, written once over the registers of an instruction set. Only the transpose_<isa>.cpp
 // files include this: everything is in an unnamed namespace, because each of them compiles it for another one.
 //
-// Lines gives copy_part (less than a line) and stream_line (a whole one, past the caches). A Tile is the square of one
+// Lines gives copy_part (less than a line), stream_line (a whole one, past the caches) and stream_joined (a whole one
+// of which the first bytes come from somewhere else). A Tile is the square of one
 // element size: width rows of a vector each; load, store, turn (transpose in registers) and, where masked, the same
 // for the first n elements.
 
@@ -30,34 +31,77 @@ inline void seek_parts(StreamQueue& q) {
     for (; q.sought < until; ++q.sought) {
         const char* first = q.to + q.row_to[q.sought];
         const char* end = first + q.row_bytes;
+        const char* kept = q.parts ? q.parts[q.sought].end : nullptr;
+        if (kept == first) continue;
         if (reinterpret_cast<std::uintptr_t>(first) & 63) __builtin_prefetch(first, 1, 3);
-        if (reinterpret_cast<std::uintptr_t>(end) & 63) __builtin_prefetch(end - 1, 1, 3);
+        if (kept)
+            __builtin_prefetch(kept - 1, 1, 3);
+        else if (!q.parts && (reinterpret_cast<std::uintptr_t>(end) & 63))
+            __builtin_prefetch(end - 1, 1, 3);
     }
+}
+
+/// The first bytes of a row, up to a line's end, joined with what the row before it left of that line. Returns how
+/// many.
+template <class Lines>
+inline I64 write_head(const char* from, I64 bytes, I64 offset, char* to, LinePart* part) {
+    const I64 head = 64 - offset < bytes ? 64 - offset : bytes;
+    if (!part) {
+        Lines::copy_part(from, head, to);
+        return head;
+    }
+    if (part->end != to) part->begin = offset;
+    if (offset + head < 64) {
+        Lines::copy_part(from, head, part->bytes + offset);
+        part->end = to + head;
+        return head;
+    }
+    if (part->begin == 0) {
+        Lines::stream_joined(part->bytes, offset, from, to - offset);
+    } else {
+        if (part->begin < offset)
+            Lines::copy_part(part->bytes + part->begin, offset - part->begin, to - offset + part->begin);
+        Lines::copy_part(from, head, to);
+    }
+    part->end = nullptr;
+    return head;
 }
 
 /// Writes about `lines` lines of the queue: parts of lines as usual, whole ones past the caches.
 template <class Lines>
 inline void drain_some(StreamQueue& q, I64 lines) {
     while (lines > 0 && q.row < q.rows) {
-        if (q.done == 0) seek_parts(q);
         const char* a = q.from + q.row_from[q.row] + q.done;
         char* b = q.to + q.row_to[q.row] + q.done;
         I64 left = q.row_bytes - q.done;
-        const I64 to_line = static_cast<I64>((0 - reinterpret_cast<std::uintptr_t>(b)) & 63);
-        if (to_line != 0) {
-            const I64 head = to_line < left ? to_line : left;
-            Lines::copy_part(a, head, b);
-            a += head;
-            b += head;
-            left -= head;
-            --lines;
+        LinePart* const part = q.parts ? q.parts + q.row : nullptr;
+        if (q.done == 0) {
+            seek_parts(q);
+            if (part && part->end && part->end != b) {
+                const I64 kept = static_cast<I64>(reinterpret_cast<std::uintptr_t>(part->end) & 63) - part->begin;
+                Lines::copy_part(part->bytes + part->begin, kept, part->end - kept);
+                part->end = nullptr;
+            }
+            if (const I64 offset = static_cast<I64>(reinterpret_cast<std::uintptr_t>(b) & 63); offset != 0) {
+                const I64 head = write_head<Lines>(a, left, offset, b, part);
+                a += head;
+                b += head;
+                left -= head;
+                --lines;
+            }
         }
         I64 whole = left / 64 < lines ? left / 64 : lines;
         lines -= whole;
         left -= 64 * whole;
         for (; whole > 0; --whole, a += 64, b += 64) Lines::stream_line(a, b);
         if (left < 64) {
-            if (left > 0) Lines::copy_part(a, left, b);
+            if (left > 0 && part) {
+                Lines::copy_part(a, left, part->bytes);
+                part->begin = 0;
+                part->end = b + left;
+            } else if (left > 0) {
+                Lines::copy_part(a, left, b);
+            }
             ++q.row;
             q.done = 0;
         } else {

@@ -1,0 +1,15 @@
+#pragma once
+// Ranks that were asked for different things would wait for each other, or mix their tiles: found out before any work.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tessera/comm/communicator.hpp"
+
+namespace tessera {
+
+/// Collective. Throws UserError on every rank, naming the first thing that is not on all ranks what it is on rank 0.
+void require_same_on_all(Communicator& ranks, const std::vector<std::pair<std::string, std::string>>& things);
+
+}  // namespace tessera

@@ -1,0 +1,22 @@
+#!/bin/sh
+# Ranks that are started with different arguments say so, and end with exit code 2. usage: arguments.sh PROGRAM MPIRUN...
+program=$1
+shift
+bad=0
+# words of rank 0, words of rank 1, what the message must have
+try() {
+    first=$1 second=$2 message=$3
+    shift 3
+    # shellcheck disable=SC2086 # words
+    output=$(timeout 60 "$@" -n 1 "$program" $first : -n 1 "$program" $second 2>&1 </dev/null)
+    code=$?
+    if [ $code -ne 2 ] || ! printf '%s\n' "$output" | grep -q "$message"; then
+        echo "'$first' and '$second': exit code $code, not 2, or no '$message' in:"
+        printf '%s\n' "$output"
+        bad=1
+    fi
+}
+try "run blocks:4,8,0.5" "run blocks:4,8,0.6" "on rank 1 argument 2 is 'blocks:4,8,0.6', on rank 0 argument 2 is 'blocks:4,8,0.5'" "$@"
+try "run blocks:4,8,0.5" "run blocks:4,8,0.5 --filter 0.1" "on rank 1 argument 3 is '--filter', on rank 0 there is nothing more" "$@"
+try "info" "--version" "on rank 1 argument 1 is '--version', on rank 0 argument 1 is 'info'" "$@"
+exit $bad

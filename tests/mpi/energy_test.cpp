@@ -1,0 +1,94 @@
+// The energy of a molecule on many ranks is that of one.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "tessera/chem/energy.hpp"
+#include "tessera/comm/world.hpp"
+
+namespace tessera::chem {
+namespace {
+
+Molecule water() { return parse_xyz("3\n\nO 0 0 0.1173\nH 0 0.7572 -0.4692\nH 0 -0.7572 -0.4692\n", "water"); }
+
+/// Far enough apart that integrals across are small.
+Molecule two_hydrogens() { return parse_xyz("4\n\nH 0 0 0\nH 0 0 0.74\nH 0 0 4\nH 0 0 4.74\n", "h4"); }
+
+struct Way {
+    const char* name;
+    Molecule molecule;
+    Abcd abcd;
+    double screen;
+};
+class RanksEnergy : public testing::TestWithParam<Way> {};
+
+TEST_P(RanksEnergy, IsThatOfOneRank) {
+    EnergyOptions o;
+    o.frozen_core = true;
+    o.abcd = GetParam().abcd;
+    o.screen = GetParam().screen;
+    o.converge = 1e-9;
+    o.threads = 1;
+    o.tile = 8;  // several tiles of every index, so that there is something to deal out
+    const auto alone = energy(GetParam().molecule, o);
+    o.communicator = &mpi_world();
+    o.share_from = 1e4;  // these have no contraction that pays
+    const auto shared = energy(GetParam().molecule, o);
+    EXPECT_NEAR(shared.rhf, alone.rhf, 1e-10);
+    EXPECT_NEAR(shared.mp2, alone.mp2, 1e-10);
+    EXPECT_NEAR(shared.ccsd, alone.ccsd, 1e-10);
+    EXPECT_NEAR(shared.triples, alone.triples, 1e-10);
+    EXPECT_NEAR(shared.total, alone.total, 1e-10);
+    EXPECT_NEAR(shared.screen_change, alone.screen_change, 1e-10);
+    EXPECT_EQ(shared.iterations, alone.iterations);
+    EXPECT_EQ(shared.v_tiles, alone.v_tiles);
+    EXPECT_EQ(alone.v_tiles_made<alone.v_tiles, o.screen> 0);
+    // Every rank has the result, not rank 0 alone.
+    double sum[] = {shared.total};
+    mpi_world().sum(std::span<double>(sum));
+    EXPECT_NEAR(sum[0], mpi_world().size() * shared.total, 1e-11);
+}
+INSTANTIATE_TEST_SUITE_P(Ways, RanksEnergy,
+                         testing::Values(Way{"stored", water(), Abcd::stored, 0},
+                                         Way{"direct", water(), Abcd::direct, 0},
+                                         Way{"screened", two_hydrogens(), Abcd::direct, 1e-5}),
+                         [](const auto& which) { return std::string(which.param.name); });
+
+TEST(RanksEnergyOnce, ACheckpointServesAnyNumberOfRanks) {
+    EnergyOptions o;
+    o.basis = "sto-3g";
+    o.method = Method::ccsd;
+    o.threads = 1;
+    const auto whole = energy(water(), o);
+    std::vector<std::byte> name(64);
+    if (mpi_world().rank() == 0) {
+        char path[64] = "/tmp/tessera-mpi-energy-XXXXXX";
+        ASSERT_TRUE(::mkdtemp(path));
+        std::memcpy(name.data(), path, sizeof path);
+    }
+    mpi_world().broadcast(name, 0);
+    const std::string folder(reinterpret_cast<const char*>(name.data()));
+    o.checkpoint = folder + "/t.h5";
+    o.communicator = &mpi_world();
+    o.share_from = 1e3;
+    o.converge = 1e-3;
+    const auto first = energy(water(), o);
+    EXPECT_EQ(first.iterations_before, 0);
+    mpi_world().barrier();
+    o.converge = 1e-8;
+    const auto second = energy(water(), o);
+    EXPECT_EQ(second.iterations_before, first.iterations);
+    EXPECT_NEAR(second.ccsd, whole.ccsd, 1e-8);
+    // What rank 0 finds wrong with a file is everyone's error.
+    o.frozen_core = true;
+    EXPECT_THROW(energy(water(), o), UserError);
+    o.checkpoint = folder + "/none/t.h5";
+    EXPECT_THROW(energy(water(), o), UserError);
+    mpi_world().barrier();
+    if (mpi_world().rank() == 0) std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace tessera::chem

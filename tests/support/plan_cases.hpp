@@ -1,0 +1,91 @@
+#pragma once
+// Random problems for random machines, and their plans.
+
+#include <random>
+#include <vector>
+
+#include "inspect/build_plan.hpp"
+
+namespace tessera::testing {
+
+using Random = std::mt19937_64;
+
+inline Shape random_shape(Random& r, const TileGrid& grid, double occupancy) {
+    std::vector<ShapeEntry> e;
+    for (std::int64_t o = 0; o < grid.tile_total(); ++o)
+        if (std::uniform_real_distribution<>(0, 1)(r) < occupancy) e.push_back({TileOrdinal{o}, 1.0});
+    return Shape(grid, std::move(e));
+}
+
+inline Tiling random_tiling(Random& r, int most_tiles, int most) {
+    std::vector<std::int64_t> sizes(1 + r() % static_cast<unsigned>(most_tiles));
+    for (auto& s : sizes) s = 1 + static_cast<std::int64_t>(r() % static_cast<unsigned>(most));
+    return Tiling::from_sizes(sizes);
+}
+
+struct Case {
+    ContractionSpec spec{"pk,kq->pq"};
+    Shape a, b;
+    PlanRequest request;
+    MachineModel machine;
+};
+
+inline constexpr const char* kAlgorithms[] = {"auto", "stationary_b", "outer_product", "split_k", "replicate_b"};
+
+/// Matrices, tensors with batch indices, and long sums into a small result.
+inline Case random_case(Random& r) {
+    Case c;
+    const int kind = static_cast<int>(r() % 4);
+    const auto p = random_tiling(r, kind == 3 ? 2 : 6, kind == 3 ? 8 : 400),
+               q = random_tiling(r, kind == 3 ? 2 : 6, kind == 3 ? 8 : 400);
+    const auto k = random_tiling(r, kind == 3 ? 40 : 8, 400), s = random_tiling(r, 3, 5);
+    if (kind == 1) {
+        c.spec = ContractionSpec("spk,ksq->psq");
+        c.a = random_shape(r, {s, p, k}, 0.5);
+        c.b = random_shape(r, {k, s, q}, 0.5);
+    } else if (kind == 2) {
+        c.spec = ContractionSpec("pks,skqt->tpq");
+        c.a = random_shape(r, {p, k, s}, 0.4);
+        c.b = random_shape(r, {s, k, q, s}, 0.3);
+    } else {
+        c.a = random_shape(r, {p, k}, 0.5);
+        c.b = random_shape(r, {k, q}, 0.5);
+    }
+    c.machine.threads_per_rank = 1 + static_cast<int>(r() % 16);
+    c.request.source_a = r() % 3 == 0 ? SourceKind::host_made : SourceKind::stored;
+    c.request.source_b = r() % 2 == 0 ? SourceKind::host_made : SourceKind::stored;
+    return c;
+}
+
+inline void many_ranks(Random& r, Case& c, int most_ranks, int most_devices) {
+    c.machine.ranks = 1 + static_cast<int>(r() % static_cast<unsigned>(most_ranks));
+    c.machine.devices_per_rank = static_cast<int>(r() % static_cast<unsigned>(most_devices + 1));
+    if (c.machine.devices_per_rank > 0) {
+        c.machine.device.memory = 1LL << 40;
+        if (c.request.source_b == SourceKind::host_made && r() % 2) c.request.source_b = SourceKind::device_made;
+        if (r() % 3 == 0) c.request.blocks = "worst_fit";
+    }
+    c.request.algorithm = kAlgorithms[r() % 5];
+    const auto anywhere = [&](const TileGrid& grid) {
+        std::vector<Distribution::Axis> axes(static_cast<std::size_t>(grid.rank()));
+        int left = c.machine.ranks;
+        for (auto& a : axes) {
+            a.ranks = 1 + static_cast<int>(r() % static_cast<unsigned>(left));
+            left /= a.ranks;
+            a.deal = r() % 2 ? Distribution::Deal::cyclic : Distribution::Deal::blocked;
+        }
+        return Distribution(c.machine.ranks, axes);
+    };
+    if (r() % 3 == 0) c.request.distribution_a = anywhere(c.a.grid());
+    if (r() % 3 == 0) c.request.distribution_b = anywhere(c.b.grid());
+    if (r() % 3 == 0) c.request.distribution_c = anywhere(c.spec.result_grid(c.a.grid(), c.b.grid()));
+}
+
+inline Plan plan_of(Case& c) {
+    c.request.spec = &c.spec;
+    c.request.a = &c.a;
+    c.request.b = &c.b;
+    return build_plan(c.request, c.machine);
+}
+
+}  // namespace tessera::testing

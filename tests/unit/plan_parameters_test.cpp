@@ -1,0 +1,260 @@
+// Every parameter that can be set steers the plan, within its limits, and nothing else changes; what is weighed on one
+// rank with devices, and why one way won.
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "support/plan_cases.hpp"
+#include "tessera/base/error.hpp"
+
+namespace tessera {
+namespace {
+
+using testing::Case;
+using testing::many_ranks;
+using testing::plan_of;
+using testing::Random;
+using testing::random_case;
+
+double uniform(Random& r, double low, double high) { return std::uniform_real_distribution<>(low, high)(r); }
+int pick(Random& r, int low, int high) { return std::uniform_int_distribution<>(low, high)(r); }
+
+struct Parameter {
+    const char* name;
+    std::function<void(Random&, PlanParameters&)> set;
+    std::function<bool(const PlanParameters& given, const PlanParameters& used)> within;
+};
+
+const Parameter kParameters[] = {
+    {"block share", [](Random& r, PlanParameters& p) { p.block_share = uniform(r, 0.05, 1); },
+     [](const auto& g, const auto& u) { return *u.block_share <= *g.block_share; }},
+    {"chunk share", [](Random& r, PlanParameters& p) { p.chunk_share = uniform(r, 0.02, 1); },
+     [](const auto& g, const auto& u) { return *u.chunk_share <= *g.chunk_share; }},
+    {"block rows", [](Random& r, PlanParameters& p) { p.block_rows = pick(r, 1, 4); },
+     [](const auto& g, const auto& u) { return *u.block_rows <= *g.block_rows; }},
+    {"block columns", [](Random& r, PlanParameters& p) { p.block_cols = pick(r, 1, 4); },
+     [](const auto& g, const auto& u) { return *u.block_cols <= *g.block_cols; }},
+    {"depth", [](Random& r, PlanParameters& p) { p.depth = pick(r, 1, 3); },
+     [](const auto& g, const auto& u) { return *u.depth <= *g.depth; }},
+    {"lookahead", [](Random& r, PlanParameters& p) { p.lookahead = pick(r, 0, 4); },
+     [](const auto& g, const auto& u) { return *u.lookahead <= *g.lookahead; }},
+};
+
+Case device_case(Random& r) {
+    auto c = random_case(r);
+    many_ranks(r, c, 4, 3);
+    c.request.algorithm = r() % 2 ? "stationary_b" : "outer_product";
+    if (c.machine.devices_per_rank == 0) c.machine.devices_per_rank = 1;
+    c.machine.device.memory = 1LL << 40;
+    return c;
+}
+
+/// The smallest budget that the planner names; 0 where there is nothing to do.
+std::int64_t smallest_budget(Case& c) {
+    c.request.device_memory = 1;
+    try {
+        plan_of(c);
+    } catch (const BudgetError& e) {
+        return e.smallest_bytes();
+    }
+    return 0;
+}
+
+std::vector<PlanProduct> products_of(const Plan& plan) {
+    auto out = plan.products;
+    for (auto& p : out) p.at_a = p.at_b = -1;
+    return out;
+}
+
+TEST(PlanParameters, EachSteersThePlanWithinItsLimit) {
+    for (const auto& parameter : kParameters) {
+        Random r(21);
+        int steered = 0, planned = 0;
+        for (int trial = 0; trial < 150; ++trial) {
+            auto c = device_case(r);
+            const auto plain_budget = smallest_budget(c);
+            if (plain_budget == 0) continue;
+            c.request.device_memory = 8 * plain_budget;
+            const Plan plain = plan_of(c);
+            parameter.set(r, c.request.parameters);
+            std::int64_t least = 0;
+            try {
+                least = smallest_budget(c);
+            } catch (const UserError&) {  // rows of a block where columns are whole
+                continue;
+            }
+            for (const auto budget : {least, 2 * least, std::max(least, 8 * plain_budget)}) {
+                c.request.device_memory = budget;
+                const Plan plan = plan_of(c);
+                ASSERT_NO_THROW(validate(plan, {0, budget})) << parameter.name << " " << trial << "\n" << explain(plan);
+                EXPECT_TRUE(parameter.within(plan.given, plan.used)) << parameter.name << "\n" << explain(plan);
+                ASSERT_EQ(products_of(plan), products_of(plain));
+                if (budget == 8 * plain_budget)
+                    steered += !(plan.steps == plain.steps && plan.arrivals == plain.arrivals);
+                ++planned;
+            }
+            c.request.device_memory = least - 1;
+            EXPECT_THROW(plan_of(c), BudgetError) << parameter.name << " " << trial;
+        }
+        EXPECT_GT(planned, 100) << parameter.name;
+        EXPECT_GT(steered, 15) << parameter.name;
+    }
+}
+
+TEST(PlanParameters, AllAtOnce) {
+    Random r(22);
+    int planned = 0;
+    for (int trial = 0; trial < 400; ++trial) {
+        auto c = device_case(r);
+        for (const auto& p : kParameters)
+            if (r() % 2) p.set(r, c.request.parameters);
+        try {
+            const auto least = smallest_budget(c);
+            if (least == 0) continue;
+            for (const auto budget : {least, least + least / 2, 6 * least}) {
+                c.request.device_memory = budget;
+                const Plan plan = plan_of(c);
+                ASSERT_NO_THROW(validate(plan, {0, budget})) << trial << "\n" << explain(plan);
+                for (const auto& p : kParameters) {
+                    PlanParameters all = plan.used;  // those that were not given hold by themselves
+                    const auto& g = plan.given;
+                    if (g.block_share) all.block_share = g.block_share;
+                    if (g.chunk_share) all.chunk_share = g.chunk_share;
+                    if (g.block_rows) all.block_rows = g.block_rows;
+                    if (g.block_cols) all.block_cols = g.block_cols;
+                    if (g.depth) all.depth = g.depth;
+                    if (g.lookahead) all.lookahead = g.lookahead;
+                    EXPECT_TRUE(p.within(all, plan.used)) << p.name << "\n" << explain(plan);
+                }
+                ++planned;
+            }
+            c.request.device_memory = least - 1;
+            EXPECT_THROW(plan_of(c), BudgetError) << trial;
+        } catch (const UserError&) {  // rows of a block where columns are whole
+        }
+    }
+    EXPECT_GT(planned, 300);
+}
+
+TEST(PlanParameters, WrongOnesAreRefusedByValue) {
+    Random r(23);
+    auto c = device_case(r);
+    while (c.machine.ranks > 1 || c.request.source_b != SourceKind::stored) c = device_case(r);
+    c.request.distribution_a = c.request.distribution_b = c.request.distribution_c = {};
+    const auto refused = [&](const PlanParameters& p, const std::string& word) {
+        c.request.parameters = p;
+        try {
+            plan_of(c);
+            ADD_FAILURE() << word;
+        } catch (const UserError& e) {
+            EXPECT_NE(std::string(e.what()).find(word), std::string::npos) << e.what();
+        }
+    };
+    refused({.block_share = 0.0}, "block share 0");
+    refused({.block_share = 1.5}, "block share 1.5");
+    refused({.block_share = NAN}, "block share nan");
+    refused({.chunk_share = -0.25}, "chunk share -0.25");
+    refused({.block_rows = 0}, "block rows 0");
+    refused({.block_cols = -3}, "block columns -3");
+    refused({.depth = 0}, "depth 0");
+    refused({.lookahead = -1}, "lookahead -1");
+    refused({.lookahead = 100}, "lookahead 100");
+    c.machine.devices_per_rank = 0;
+    refused({.depth = 2}, "no devices");
+}
+
+/// Published: two chunks on their way need the room of three.
+TEST(PlanParameters, ALookaheadHasItsBuffers) {
+    Case c;
+    const auto t = Tiling::uniform(3000, 100);
+    c.a = c.b = Shape::dense({t, t});
+    c.request.algorithm = "outer_product";
+    c.machine.devices_per_rank = 1;
+    c.machine.device.memory = 16 << 20;
+    for (const int lookahead : {0, 1, 2, 5}) {
+        c.request.parameters = {.chunk_share = 0.05, .lookahead = lookahead};
+        const Plan plan = plan_of(c);
+        validate(plan, {0, c.machine.device.memory});
+        EXPECT_EQ(plan.used.lookahead, lookahead);
+        // The n-th chunk comes when the one that had its place is done: computes and evictions in turn.
+        int computes = 0, most = 0, evictions = 0;
+        for (const auto& s : plan.steps) {
+            computes += s.kind == StepKind::compute;
+            evictions += s.kind == StepKind::evict;
+            most = std::max(most, evictions - computes);
+        }
+        EXPECT_GT(evictions, 10);
+        EXPECT_LE(most, 0);
+        EXPECT_EQ(computes - evictions, lookahead + 1);
+    }
+}
+
+TEST(PlanCandidates, OneRankWithDevicesWeighsItsWays) {
+    Case c;
+    const auto t = Tiling::uniform(6000, 100);
+    c.a = c.b = Shape::dense({t, t});
+    c.machine.devices_per_rank = 1;
+    c.machine.device.gemm.flops_per_second = 1e13;
+    c.machine.host_to_device.bytes_per_second = 1e9;
+    const struct {
+        std::int64_t memory;
+        MemoryCase fits;
+    } cases[] = {
+        {1LL << 40, MemoryCase::all_fits}, {640 << 20, MemoryCase::c_fits}, {40 << 20, MemoryCase::nothing_fits}};
+    for (const auto& k : cases) {
+        c.machine.device.memory = k.memory;
+        const Plan plan = plan_of(c);
+        validate(plan, {0, k.memory});
+        EXPECT_EQ(plan.memory_case, k.fits) << explain(plan);
+        ASSERT_FALSE(plan.candidates.empty());
+        const PlanCandidate* chosen = nullptr;
+        for (const auto& x : plan.candidates)
+            if (x.chosen) chosen = &x;
+        ASSERT_NE(chosen, nullptr);
+        for (const auto& x : plan.candidates) {
+            EXPECT_GT(x.seconds_predicted, 0);
+            EXPECT_GT(x.bytes_loaded, 0);
+            EXPECT_LE(chosen->seconds_predicted, 1.05 * x.seconds_predicted + 1e-12);
+        }
+        // What was counted beforehand is what the plan loads, but for tiles that a cut chunk brings twice.
+        EXPECT_NEAR(static_cast<double>(plan.counts.loaded_bytes), static_cast<double>(chosen->bytes_loaded),
+                    0.15 * static_cast<double>(chosen->bytes_loaded));
+        EXPECT_FALSE(plan.decided.empty());
+    }
+    // Whole columns of C, long and thin: B passes once, A for every block.
+    const auto k = Tiling::uniform(1200, 100);
+    c.a = Shape::dense({Tiling::uniform(400, 100), k});
+    c.b = Shape::dense({k, t});
+    c.machine.device.memory = 4 << 20;
+    const Plan thin = plan_of(c);
+    EXPECT_EQ(thin.memory_case, MemoryCase::b_fits) << explain(thin);
+    EXPECT_NE(explain(thin).find("B columns fit"), std::string::npos);
+}
+
+TEST(PlanCandidates, TheTieRuleIsSaid) {
+    Case c;
+    c.machine.ranks = 4;
+    c.machine.gemm = {1e9, 0};
+    c.machine.network = {1e15, 0};  // messages cost nothing: all take the same time
+    const auto t = Tiling::uniform(800, 50);
+    c.a = c.b = Shape::dense({t, t});
+    const Plan plan = plan_of(c);
+    const PlanCandidate* chosen = nullptr;
+    for (const auto& x : plan.candidates)
+        if (x.chosen) chosen = &x;
+    ASSERT_NE(chosen, nullptr);
+    for (const auto& x : plan.candidates)
+        if (x.possible) {
+            EXPECT_LE(chosen->bytes_sent, x.bytes_sent);
+        }
+    EXPECT_NE(explain(plan).find("within 5 % of the least time"), std::string::npos) << explain(plan);
+    // A slow network: time decides.
+    c.machine.network = {1e6, 1e-3};
+    c.machine.network_tile_seconds = 0.01;
+    const Plan slow = plan_of(c);
+    EXPECT_FALSE(slow.decided.empty());
+}
+
+}  // namespace
+}  // namespace tessera
