@@ -102,7 +102,7 @@ class Table {
         auto stored = [&](const std::string& variant, const std::string& detail, auto&& work) {
             if (!wanted(options_.variants, variant)) return;
             cuda::fill_bytes(t3.data(), 0xff, bytes);  // NaN: what is not written shows
-            const double seconds = median_seconds(std::max(options_.repeats, 5), 0, work);
+            const double seconds = median_seconds(std::max(options_.repeats, 15), 0, work);
             cuda::copy_to_host(host.data(), t3.data(), bytes);
             record(size.name, variant, detail, seconds, flops, sampled_error(p, host.data(), 1000));
         };
@@ -139,7 +139,7 @@ class Table {
             epilogue.singles = singles;
             for (auto& e : epilogue.orbital_energies) e = mirror(e);
             const DeviceFused fused(p.extents, terms, epilogue);
-            const double seconds = median_seconds(std::max(options_.repeats, 5), 0, [&] { fused.run(); });
+            const double seconds = median_seconds(std::max(options_.repeats, 15), 0, [&] { fused.run(); });
             const double energy = fused.energy();
             if (!have_t3) {
                 const DeviceFused store(p.extents, terms, output);

@@ -170,7 +170,8 @@ Action add_energy(CLI::App& app) {
         ->capture_default_str()
         ->check(CLI::Range(-1000, 1000));
     command->add_option("--converge", e.converge, "energy change and residual to reach")->capture_default_str();
-    command->add_option("--max-iterations", e.max_iterations, "of the SCF and of CCSD, each")->capture_default_str();
+    command->add_option("--max-iterations", e.max_iterations, "of the SCF and of CCSD, each, in this run")
+        ->capture_default_str();
     command
         ->add_option("--abcd", o->abcd,
                      "integrals over four virtuals: stored, or direct (made from basis functions when needed)")
@@ -183,7 +184,8 @@ Action add_energy(CLI::App& app) {
         });
     command->add_option("--tile", e.tile, "about this many orbitals in a tile")->capture_default_str();
     command->add_option("--devices", o->devices, "GPUs to use: none, 0, 0,0 or all")->capture_default_str();
-    add_memory(*command, o->memory, "refuse what needs more than this, as in 16GiB");
+    add_memory(*command, o->memory,
+               "refuse what needs more than this, as in 16GiB (default: what this machine has); with devices: of each");
     add_common(*command, o->common);
     command->footer("Example: tessera energy share/molecules/h2o.xyz --basis cc-pvdz --method 'ccsd(t)' --frozen-core");
     return [o] { run(*o); };

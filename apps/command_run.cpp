@@ -152,7 +152,8 @@ void run(const Options& o) {
     {
         ProgressBar bar(problem.name, talk);
         options.on_progress = [&](double done, double total) { bar.show(done, total); };
-        double pause = 0;  // printing the plan and the first touch of the result's memory are not part of the work
+        double pause =
+            0;  // printing the plan and the first touch of memory for the result and for staging are not work
         options.on_plan = [&](const Plan& plan) {
             const double t = now_seconds();
             if (o.contraction.explain && first) {
@@ -162,7 +163,8 @@ void run(const Options& o) {
             }
             std::fflush(stdout);
             const auto& mine = plan.rank_counts[static_cast<std::size_t>(ranks.rank())];
-            if (!consume) touch_memory(mine.stored_c + mine.arena_bytes + (64 << 20), o.common.threads);
+            const std::int64_t staging = options.devices.empty() ? 64 << 20 : 192 << 20;
+            if (!consume) touch_memory(mine.stored_c + mine.arena_bytes + staging, o.common.threads);
             shape = plan.c;
             hashes.assign(static_cast<std::size_t>(plan.c.tile_count()), 0);
             if (consume)

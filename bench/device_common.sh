@@ -7,16 +7,19 @@ find_cublas() {
     done
 }
 
-# sanitize PREFIX-OR-FOLDER/ TEST FILTER OUTPUT-STEM: memcheck and racecheck, each into a file of its own.
+# sanitize PREFIX-OR-FOLDER/ TEST FILTER OUTPUT-STEM [TOOLS]: memcheck and racecheck, each into a file of its own.
+# racecheck takes TEST_race where there is one: a build with -DTESSERA_RACECHECK.
 sanitize() {
     command -v compute-sanitizer > /dev/null || return 0
-    case $1 in
-        */) run=$1$2 ;;
-        *) run="$1 $2" ;;
-    esac
-    for tool in memcheck racecheck; do
+    for tool in ${5:-memcheck racecheck}; do
+        case $1 in
+            */) folder=$1 start=$1 ;;
+            *) folder=$(dirname "$1")/bin/ start="$1 " ;;
+        esac
+        name=$2
+        [ $tool = racecheck ] && [ -x "$folder$2_race" ] && name=$2_race
         # shellcheck disable=SC2086
-        timeout 150 compute-sanitizer --tool $tool --target-processes all $run --gtest_filter="$3" > "$4-$tool.txt" 2>&1
-        echo "$2 $tool: status $?: $(tail -1 "$4-$tool.txt")"
+        timeout "${SANITIZER_SECONDS:-150}" compute-sanitizer --tool $tool --target-processes all $start$name --gtest_filter="$3" > "$4-$tool.txt" 2>&1
+        echo "$name $tool: status $?: $(tail -1 "$4-$tool.txt")"
     done
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Kernels on a CUDA device: for each part its tests, its table, and compute-sanitizer on the small cases.
-# usage: kernels_device.sh PROGRAM-DIRECTORY OUTPUT-DIRECTORY [run prefix, e.g. tessera-bundle/run] [parts, e.g. "grouped triples"]
-# Programs are PROGRAM-DIRECTORY/{cuda_PART_test,tessera,triples_bench}; with a prefix: `prefix NAME`.
+# usage: kernels_device.sh PROGRAM-DIRECTORY OUTPUT-DIRECTORY [run prefix, e.g. tessera-bundle/run] [parts, e.g. "grouped triples transpose"]
+# Programs are PROGRAM-DIRECTORY/{cuda_PART_test,tessera}; with a prefix: `prefix NAME`.
 set -u
 programs=$1
 out=$2
@@ -20,6 +20,7 @@ for part in $parts; do
     case $part in
         grouped) small='*SmallCases*:*EmptyLists*:*Finish*:*HashGenerator*' ;;
         triples) small='*EighteenTerms*:*EnergiesMatch*:*ClosedShell*:*Walk*' ;;
+        transpose) small='CudaTranspose/*.SmallCases' ;;  # its table: transpose_device.sh
         *) echo "$part: no such part" && exit 2 ;;
     esac
     ( go cuda_${part}_test ) > "$out/${part}_test.log" 2>&1
@@ -29,10 +30,10 @@ for part in $parts; do
 
     case $part in
         grouped) ( go tessera bench grouped --device 0 --json ) > "$out/grouped-h200.json" 2> "$out/grouped_bench.log" ;;
-        triples) ( go triples_bench --device 0 --output "$out/triples.json" ) > /dev/null 2> "$out/triples_bench.log" ;;
+        triples) ( go tessera bench triples --device 0 --json ) > "$out/triples-h200.json" 2> "$out/triples_bench.log" ;;
     esac
     echo "$part bench: status $?"
-    cat "$out/${part}_bench.log"
+    [ -f "$out/${part}_bench.log" ] && cat "$out/${part}_bench.log"
     [ "${TESSERA_SANITIZER:-1}" = 1 ] && sanitize "${prefix:-$programs/}" cuda_${part}_test "$small" "$out/$part"
 done
 exit 0

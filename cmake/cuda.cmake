@@ -6,7 +6,9 @@ if(TESSERA_CUDA)
   if(CMAKE_CUDA_COMPILER)
     # Data-centre cards of the last generations; newer ones compile the PTX of the last at first use. 90a: warps of the
     # large grouped products hand registers to each other, which plain 90 has no instruction for.
-    if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
+    if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND DEFINED ENV{CUDAARCHS})
+      set(CMAKE_CUDA_ARCHITECTURES "$ENV{CUDAARCHS}")  # also where an earlier configuration did without
+    elseif(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
       set(CMAKE_CUDA_ARCHITECTURES "80-real;90a-real;90-virtual")
     endif()
     set(CMAKE_CUDA_RUNTIME_LIBRARY Static)

@@ -47,6 +47,7 @@ std::string name(Method method) {
 namespace {
 
 constexpr std::int64_t kFunctionsInTile = 16, kPairsInTile = 8;  // of basis functions, of localised orbitals
+constexpr double kShortestBond = 0.5;                            // Angstrom; that of H2 is 0.74
 constexpr double kScreenNoticed = 1e-6;                          // hartree
 constexpr std::size_t kAtomsInScreenedTile = 2;  // smaller tiles have tighter bounds, but more of them cost more
 
@@ -70,6 +71,7 @@ class Calculation {
             self_consistent_field();
             if (options_.method != Method::rhf) correlate();
         } catch (NotConverged& e) {
+            (e.where() == "scf" ? result_.scf_iterations : result_.iterations) = e.iterations();
             finish();
             e.set_result(result_);
             throw;
@@ -136,6 +138,9 @@ void Calculation::check() {
             "checkpoint {}: it holds the amplitudes of CCSD, of which {} has none", options_.checkpoint,
             name(options_.method));
     check_closed_shell(molecule_);
+    if (const auto [first, second, apart] = closest_atoms(molecule_); apart < kShortestBond)
+        warn(fmt::format("{}: atoms {} and {} are {:.3f} Angstrom apart, nearer than any bond: are these Angstrom?",
+                         molecule_.name, first + 1, second + 1, apart));
     if (options_.frozen_core)
         for (const auto& a : molecule_.atoms) result_.frozen += core_orbitals(a.number);
     const int pairs = molecule_.electrons() / 2;

@@ -23,6 +23,13 @@ bool is_coordinate(std::string_view word, double& value) {
     return parse_number(word, value) && std::isfinite(value) && std::abs(value) < kFarthest;
 }
 
+/// "symbol x y z", and perhaps more.
+bool is_atom(const std::vector<std::string_view>& w) {
+    double x = 0;
+    return w.size() >= 4 && element_number(w[0]) > 0 && is_coordinate(w[1], x) && is_coordinate(w[2], x) &&
+           is_coordinate(w[3], x);
+}
+
 }  // namespace
 
 double distance(const Point& a, const Point& b) { return std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]); }
@@ -71,8 +78,10 @@ Molecule parse_xyz(std::string_view text, const std::string& name) {
             "{} line 1: the number of atoms is expected, not '{}'", name, shown(line));
     require(count <= kMostAtoms, "{} line 1: {} atoms are more than this program takes ({})", name, count, kMostAtoms);
     require(lines.next(line), "{}: ends after its first line; a comment and {} atoms are expected", name, count);
+    const bool comment_is_atom = is_atom(words(line));
     while (static_cast<std::int64_t>(m.atoms.size()) < count) {
-        require(lines.next(line), "{}: says {} atoms, but has {}", name, count, m.atoms.size());
+        require(lines.next(line), "{}: says {} atoms, but has {}{}", name, count, m.atoms.size(),
+                comment_is_atom ? "; line 2 is a comment, whatever it says" : "");
         const auto w = words(line);
         if (!w.empty() && w[0].front() == '#') continue;
         require(w.size() >= 4, "{} line {}: 'symbol x y z' is expected, not '{}' ({} of {} atoms read)", name,
@@ -94,10 +103,7 @@ Molecule parse_xyz(std::string_view text, const std::string& name) {
     while (lines.next(line)) {
         const auto w = words(line);
         if (w.empty() || w[0].front() == '#') continue;
-        double ignored = 0;
-        const bool atom = w.size() >= 4 && element_number(w[0]) > 0 && is_coordinate(w[1], ignored) &&
-                          is_coordinate(w[2], ignored) && is_coordinate(w[3], ignored);
-        require(!atom, "{} line {}: says {} atoms, but another one follows: '{}'", name, lines.number(), count,
+        require(!is_atom(w), "{} line {}: says {} atoms, but another one follows: '{}'", name, lines.number(), count,
                 shown(line));
         break;
     }
@@ -106,13 +112,21 @@ Molecule parse_xyz(std::string_view text, const std::string& name) {
 
 Molecule read_xyz(const std::string& path) { return parse_xyz(read_text(path), path); }
 
-void check_closed_shell(const Molecule& m) {
+ClosestAtoms closest_atoms(const Molecule& m) {
+    ClosestAtoms out;
     for (std::size_t i = 0; i < m.atoms.size(); ++i)
         for (std::size_t j = 0; j < i; ++j) {
             const double d = distance(m.atoms[i].at, m.atoms[j].at) * kBohrInAngstrom;
-            require(d > kClosest, "{}: atoms {} ({}) and {} ({}) are on top of each other, {:.3f} Angstrom apart",
-                    m.name, j + 1, element_symbol(m.atoms[j].number), i + 1, element_symbol(m.atoms[i].number), d);
+            if (d < out.angstrom) out = {j, i, d};
         }
+    return out;
+}
+
+void check_closed_shell(const Molecule& m) {
+    require(!m.atoms.empty(), "{}: a molecule without atoms", m.name);
+    const auto [j, i, d] = closest_atoms(m);
+    require(d > kClosest, "{}: atoms {} ({}) and {} ({}) are on top of each other, {:.3f} Angstrom apart", m.name,
+            j + 1, element_symbol(m.atoms[j].number), i + 1, element_symbol(m.atoms[i].number), d);
     const int n = m.electrons();
     require(n > 0, "{}: charge {} leaves {} electrons", m.name, m.charge, n);
     require(n % 2 == 0, "{}: {} electrons with charge {}: only closed shells (an even number) are treated", m.name, n,

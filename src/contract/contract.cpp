@@ -184,9 +184,9 @@ MachineModel machine_for(Communicator& ranks, const ContractOptions& options) {
     if (m.devices_per_rank > 0) {
         m.device.memory =
             options.device_memory > 0 ? options.device_memory : free_device_memory(ranks, options.devices);
-        m.device.gemm = {50e12, 300};
+        m.device.gemm = {48e12, 300};
         m.device.make_bytes_per_second = 2e12;
-        m.host_to_device = m.device_to_host = {50e9, 1e-5};
+        m.host_to_device = m.device_to_host = {40e9, 1e-5};  // from pageable memory, both ways at once
         m.device_to_device = {1e12, 1e-5};
     }
     return m;

@@ -52,7 +52,7 @@ class Cutter {
         DeviceCut out;
         out.taken = cheapest(weighed_, kSameCount);
         auto& best = ways_[out.taken];
-        out.how = best.held ? "worst_fit" : "patches";
+        out.how = best.held ? "worst_fit" : weighed_[out.taken].blocks == "strips" ? "strips" : "patches";
         out.devices = std::move(best.devices);
         out.weighed = std::move(weighed_);
         out.nothing_twice = nothing_twice_;
@@ -73,11 +73,17 @@ class Cutter {
         const std::int64_t share = (total_c_ + devices_ - 1) / devices_;
         if (const auto n = asked_.block_share ? 1 : staying_blocks(share, need.c); n > 1) {
             // Nothing is ever loaded twice: blocks only let C leave early.
+            nothing_twice_ = true;
+            std::vector<DeviceLayout> one(1);
+            if (devices_ == 1 && in_.request.blocks == "auto" && !asked_.block_rows && !asked_.block_cols &&
+                strips_of(in_, sums_, n, memory_, kStayingRegions, one[0])) {
+                add("strips", std::move(one), need.unit, false);
+                return;
+            }
             const auto row_cuts = static_cast<int>(std::sqrt(static_cast<double>(n * devices_)));
             const auto cap = std::max(need.c, share / n + share / (8 * n));
             add("stay", share_out(patches_of(in_, sums_, row_cuts, {cap, most_rows_, most_cols_}), kStayingRegions),
                 need.unit, false);
-            nothing_twice_ = true;
             return;
         }
         // One region where all of C fits; else two, so that one leaves while the other is worked on.
@@ -139,14 +145,14 @@ class Cutter {
         const auto over = [](double amount, double rate) { return rate > 0 ? amount / rate : 0; };
         for (auto& d : way.devices) {
             double flops = 0;
-            std::int64_t all = 0;  // of its blocks
+            std::int64_t largest = 0, all = 0;  // of its blocks
             for (const auto& b : d.blocks) {
                 flops += b.flops;
                 all += b.bytes;
-                d.c_bytes = std::max(d.c_bytes, b.bytes);
+                largest = std::max(largest, b.bytes);
             }
+            if (d.c_regions > 0) d.c_bytes = d.c_regions * largest;  // anew when the sums are placed
             const auto loads = loads_of(d, way.limits);
-            d.c_bytes = 0;  // anew when the sums are placed
             seen.bytes_loaded += loads;
             // Where there is room for one block, the next one waits until it has left; B that stays comes with it.
             double idle = 0;
@@ -183,15 +189,9 @@ class Cutter {
         if (made_b_ || !in_.stored(Operand::a)) return 1;
         const auto n = std::min(kStayingBlocks, share / kLeastStayingBytes);
         if (n < 2) return 1;
-        std::int64_t need = kStayingRegions * std::max(least_c, share / n + share / (4 * n));
-        for (const auto o : {Operand::a, Operand::b}) {
-            const auto& bytes = in_.bytes_on_device(o);
-            std::vector<bool> used(bytes.size());
-            for (auto i : sums_)
-                for (auto p = in_.sums[i].first; p < in_.sums[i].last; ++p) used[in_.tile_of(o, p)] = true;
-            for (std::size_t t = 0; t < used.size(); ++t) need += used[t] ? bytes[t] : 0;
-        }
-        return need <= memory_ ? n : 1;
+        const auto c = kStayingRegions * std::max(least_c, share / n + share / (4 * n));
+        const auto operands = used_bytes(in_, sums_, Operand::a) + used_bytes(in_, sums_, Operand::b);
+        return c + operands <= memory_ ? n : 1;
     }
 
     std::int64_t largest_tile() const {
@@ -321,7 +321,7 @@ class Cutter {
     }
 
     MemoryCase case_of(const DeviceLayout& d) const {
-        if (d.distinct[0] + d.distinct[1] + d.c_regions * d.c_bytes <= memory_) return MemoryCase::all_fits;
+        if (d.distinct[0] + d.distinct[1] + d.c_bytes <= memory_) return MemoryCase::all_fits;
         if (d.blocks.size() == 1) return MemoryCase::c_fits;
         return d.by_block[1] == d.distinct[1] ? MemoryCase::b_fits : MemoryCase::nothing_fits;
     }
@@ -332,7 +332,7 @@ class Cutter {
         const auto of_memory = [&](std::int64_t bytes) {
             return static_cast<double>(bytes) / static_cast<double>(std::max<std::int64_t>(1, memory_));
         };
-        most(used.block_share, of_memory(d.c_bytes));
+        for (const auto& b : d.blocks) most(used.block_share, of_memory(b.bytes));
         most(used.chunk_share, of_memory(d.chunk_bytes));
         most(used.depth, d.depth);
         most(used.lookahead, d.buffers - 1);

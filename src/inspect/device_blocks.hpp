@@ -33,19 +33,21 @@ struct Block {
     std::int64_t bytes = 0;
     double flops = 0;
     int device = 0;
+    std::int64_t region = 0;    // where it lies on the device
+    std::int32_t follows = -1;  // the block that has to leave this place before; -1: none
 };
-/// The memory of one device, in this order: C regions, resident tiles of A (and B), chunk buffers.
+/// The memory of one device, in this order: regions of C, resident tiles of A (and B), chunk buffers.
 struct DeviceLayout {
-    int c_regions = 1, buffers = 1;
-    std::int64_t c_bytes = 0, resident_bytes = 0, chunk_bytes = 0;
+    int c_regions = 1, buffers = 1;  // regions of one size that blocks take in turn; 0: the blocks have been placed
+    std::int64_t c_bytes = 0, resident_bytes = 0, chunk_bytes = 0;  // c_bytes: of all regions
     std::vector<Block> blocks;
     std::int64_t distinct[2] = {0, 0}, by_block[2] = {0, 0};  // bytes of A and B: each tile once; once for each block
     int depth = 0;                                            // of the deepest chunk
-    std::int64_t total() const { return c_regions * c_bytes + resident_bytes + buffers * chunk_bytes; }
+    std::int64_t total() const { return c_bytes + resident_bytes + buffers * chunk_bytes; }
 };
 
 struct DeviceCut {
-    std::string how;  // worst_fit or patches
+    std::string how;  // worst_fit, patches or strips
     std::vector<DeviceLayout> devices;
     std::int64_t loaded_bytes = 0;       // of A and B, into all devices of the rank
     std::vector<PlanCandidate> weighed;  // ways to form blocks, as far as they were counted
@@ -66,6 +68,15 @@ std::vector<Block> patches_of(const Inspection& in, const std::vector<std::int32
 /// Published (IPDPS 2021, section III.C): columns with their B by size, each into the emptiest block.
 std::vector<Block> worst_fit(const Inspection& in, const std::vector<std::int32_t>& sums, int devices,
                              const BlockLimits& limits);
+
+/// One device where A and B stay: C in strips along the index of the larger operand, about one n-th each. The smaller
+/// one comes whole with the first strip, which is so long that its products take as long as its loads, and no longer:
+/// until it is done nothing leaves. False where that takes too much memory, with `regions` strips there at once, or
+/// there is too little to cut.
+bool strips_of(const Inspection& in, const std::vector<std::int32_t>& sums, std::int64_t n, std::int64_t memory,
+               int regions, DeviceLayout& out);
+/// Bytes of the tiles that have a product.
+std::int64_t used_bytes(const Inspection& in, const std::vector<std::int32_t>& sums, Operand o);
 
 struct ChunkLimits {
     std::int64_t memory;  // of the device, for tiles

@@ -12,8 +12,10 @@ namespace tessera {
 namespace {
 
 constexpr std::int64_t kChunkBytes = 2LL << 30;  // longer chunks hide nothing more
-/// Where nothing has to leave for the next chunk, short ones: the first products start early.
+/// Where nothing has to leave for the next chunk, short ones. Later blocks find most of what they need: their sums are
+/// best not cut.
 constexpr std::int64_t kStayingChunkBytes = 512LL << 20;
+constexpr std::int64_t kFirstChunkBytes = 128LL << 20;  // products start early; the chunks after it are longer
 
 /// One product of a block: which comes when.
 struct Entry {
@@ -41,9 +43,9 @@ class ChunkCutter {
         for (int o = 0; o < 2; ++o) came_[o].assign(stays_[o] ? seen_[o].size() : 0, false);
         chain_of_.assign(in_.sums.size(), -1);
         std::size_t chunks = 0;
-        for (auto& block : d_.blocks) {
-            cut_block(block);
-            chunks += block.chunks.size();
+        for (std::size_t b = 0; b < d_.blocks.size(); ++b) {
+            cut_block(b);
+            chunks += d_.blocks[b].chunks.size();
         }
         if (chunks <= 1) d_.buffers = 1;
     }
@@ -73,13 +75,21 @@ class ChunkCutter {
                 if (!made_b_) loaded_ += t.bytes;
             }
             block.bytes = at;
-            d_.c_bytes = std::max(d_.c_bytes, at);
         }
+        if (d_.c_regions == 0) return;
+        const auto regions = static_cast<std::size_t>(d_.c_regions);
+        std::int64_t most = 0;
+        for (const auto& block : d_.blocks) most = std::max(most, block.bytes);
+        for (std::size_t b = 0; b < d_.blocks.size(); ++b) {
+            d_.blocks[b].region = static_cast<std::int64_t>(b % regions) * most;
+            d_.blocks[b].follows = b < regions ? -1 : static_cast<std::int32_t>(b - regions);
+        }
+        d_.c_bytes = d_.c_regions * most;
     }
 
     /// What stays for all blocks, and how much comes at a time.
     void settle() {
-        const auto rest = limits_.memory - d_.c_regions * d_.c_bytes;
+        const auto rest = limits_.memory - d_.c_bytes;
         const auto* distinct = d_.distinct;
         const auto stays = what_stays(in_, limits_, d_);
         stays_[0] = stays.a;
@@ -102,17 +112,46 @@ class ChunkCutter {
         return std::max(limits_.unit, bytes / kDeviceAlignment * kDeviceAlignment);
     }
 
-    void cut_block(Block& block) {
+    /// What may come with the next chunk of a block, of which so much is still to come: about the same with all that
+    /// follow, since a short one would not hide the loads of the next. (Where B is made products take longer than
+    /// loads.)
+    std::int64_t cap(std::size_t block, std::size_t chunk, std::int64_t to_come) const {
+        auto most = std::max<std::int64_t>(cap_, 1);
+        if (limits_.chunk > 0) return most;  // as it was asked for
+        if (block > 0 && stays_[1]) most <<= std::min<std::size_t>(block - 1, 3);
+        if (block == 0 && chunk < 8) most = std::min(most, kFirstChunkBytes << chunk);
+        if (to_come > 0 && !made_b_) most = std::min(most, to_come / ((to_come + most - 1) / most) + limits_.unit);
+        return most;
+    }
+    /// What a block's chunks bring if no tile comes twice.
+    std::int64_t bytes_of(const std::vector<Entry>& entries) {
+        ++stamp_;
+        std::int64_t sum = 0;
+        for (const auto& e : entries)
+            for (int o = 0; o < 2; ++o) {
+                const auto t = tile(o, e);
+                if (seen_[o][t] == stamp_ || (o == 1 && limits_.b_held)) continue;
+                seen_[o][t] = stamp_;
+                if (!stays_[o] || (stays_[1] && !came_[o][t])) sum += bytes_[o][t];
+            }
+        return sum;
+    }
+
+    void cut_block(std::size_t number) {
+        auto& block = d_.blocks[number];
         const auto entries = order_of(block);
+        auto to_come = bytes_of(entries);
         Chunk chunk;
         std::int64_t filled = 0, brought = 0;  // bytes in the chunk's buffer; and with those that stay
         int depth = 0;
+        auto most = cap(number, 0, to_come);
         ++stamp_;
         const auto close = [&] {
             d_.chunk_bytes = std::max(d_.chunk_bytes, filled);
             for (const auto& ch : chunk.chains) chain_of_[ch.sum] = -1;
             if (!chunk.chains.empty()) block.chunks.push_back(std::move(chunk));
             chunk = {};
+            to_come -= brought;
             filled = brought = 0;
             depth = 0;
             ++stamp_;
@@ -138,7 +177,10 @@ class ChunkCutter {
                     counted[o] = t;
                 }
             const bool deeper = begin == 0 || entries[begin].major != entries[begin - 1].major;
-            if ((brought + adds > cap_ || (deeper && depth == limits_.depth)) && !chunk.chains.empty()) close();
+            if (!chunk.chains.empty() && (brought + adds > most || (deeper && depth == limits_.depth))) {
+                close();
+                most = cap(number, block.chunks.size(), to_come);
+            }
             if (deeper || depth == 0) d_.depth = std::max(d_.depth, ++depth);
             for (auto e = begin; e < end; ++e) {
                 for (int o = 0; o < 2; ++o) bring(o, tile(o, entries[e]), chunk, filled, brought);
@@ -234,7 +276,7 @@ class ChunkCutter {
 
 Staying what_stays(const Inspection& in, const ChunkLimits& limits, const DeviceLayout& layout) {
     const auto* distinct = layout.distinct;
-    const auto rest = limits.memory - layout.c_regions * layout.c_bytes;
+    const auto rest = limits.memory - layout.c_bytes;
     const auto room = std::max(limits.unit, std::min(limits.memory / 16, kChunkBytes / 2));
     if (layout.blocks.size() <= 1) return {false, false};
     if (in.stored(Operand::b) && !limits.b_held && distinct[0] + distinct[1] <= rest) return {true, true};

@@ -11,7 +11,8 @@ namespace tessera {
 
 namespace {
 
-constexpr std::int64_t kPieceBytes = 128LL << 20;  // of one load or copy
+constexpr std::int64_t kPieceBytes = 128LL << 20;    // of one load or copy
+constexpr std::int64_t kLeavingBytes = 512LL << 20;  // of sums that a compute step completes: the first leave early
 
 template <class T>
 void keep_largest(std::optional<T>& x, const std::optional<T>& other) {
@@ -171,9 +172,10 @@ class DeviceWorker final : public Worker {
     void emit_compute(int d, std::size_t t);
     /// How many chunks come before the one that is worked on is done.
     static std::size_t ahead(const Lane& lane) { return static_cast<std::size_t>(lane.layout.buffers) - 1; }
+    void emit_store(int d, std::size_t block, const std::vector<std::int32_t>& sums, std::int32_t after);
     std::int64_t buffer_at(const Lane& lane, std::size_t t) const {
         const auto& l = lane.layout;
-        return l.c_regions * l.c_bytes + l.resident_bytes +
+        return l.c_bytes + l.resident_bytes +
                static_cast<std::int64_t>(t % static_cast<std::size_t>(l.buffers)) * l.chunk_bytes;
     }
     DeviceCounts& counts(int d) {
@@ -276,7 +278,7 @@ std::vector<std::int32_t> DeviceWorker::bring(int d, const std::vector<ChunkTile
                                               std::size_t t, std::int32_t after) {
     auto& lane = lanes_[d];
     auto& plan = w_.plan;
-    const std::int64_t resident = lane.layout.c_regions * lane.layout.c_bytes;
+    const std::int64_t resident = lane.layout.c_bytes;
     enum { from_host = -1, made = -2 };
     std::vector<std::pair<int, const ChunkTile*>> from;
     for (const auto& tile : tiles) {
@@ -419,10 +421,9 @@ void DeviceWorker::emit_compute(int d, std::size_t t) {
     std::vector<std::int32_t> waits = lane.arrived[t];
     if (t > 0) waits.push_back(lane.computed[t - 1]);
     if (c == 0) {
-        const auto regions = static_cast<std::size_t>(lane.layout.c_regions);
-        const auto region = static_cast<std::int64_t>(b % regions) * lane.layout.c_bytes;
+        const auto region = block.region;
         std::vector<std::int32_t> freed;
-        if (b >= regions) freed = lane.stored[b - regions];
+        if (block.follows >= 0) freed = lane.stored[static_cast<std::size_t>(block.follows)];
         lane.device_sum.clear();
         for (std::size_t i = 0; i < block.sums.size(); ++i) {
             lane.device_sum.push_back(static_cast<std::int32_t>(plan.sums.size()));
@@ -452,9 +453,6 @@ void DeviceWorker::emit_compute(int d, std::size_t t) {
 
     for (auto i = lane.range[t].first; i < lane.range[t].second; ++i)
         lane.now[static_cast<int>(plan.arrivals[i].operand)][plan.arrivals[i].slot] = static_cast<std::int32_t>(i);
-    const auto& part = block.chunks[c];
-    const auto begin = static_cast<std::int64_t>(plan.chains.size());
-    std::vector<std::int32_t> complete;
     const auto place_of = [&](std::int32_t sum) { return place_in_block_[sum]; };
     if (c == 0) {
         if (place_in_block_.empty()) place_in_block_.resize(in_.sums.size());
@@ -462,7 +460,21 @@ void DeviceWorker::emit_compute(int d, std::size_t t) {
             place_in_block_[block.sums[i]] = static_cast<std::int32_t>(i);
         if (done_.empty()) done_.resize(in_.sums.size(), 0);
     }
-    for (const auto& ch : part.chains) {
+    auto begin = static_cast<std::int64_t>(plan.chains.size());
+    std::vector<std::int32_t> complete;
+    std::int64_t complete_bytes = 0;
+    const auto finish_step = [&] {
+        const auto end = static_cast<std::int64_t>(plan.chains.size());
+        const auto step = w_.add_step(StepKind::compute, rank_, d, -1, begin, end, std::exchange(waits, {}));
+        waits.push_back(step);
+        begin = end;
+        lane.computed[t] = step;
+        if (!complete.empty()) emit_store(d, b, complete, step);
+        complete.clear();
+        complete_bytes = 0;
+    };
+    for (const auto& ch : block.chunks[c].chains) {
+        if (complete_bytes >= kLeavingBytes) finish_step();
         const auto& s = in_.sums[ch.sum];
         PlanChain chain;
         chain.sum = lane.device_sum[place_of(ch.sum)];
@@ -471,26 +483,32 @@ void DeviceWorker::emit_compute(int d, std::size_t t) {
         chain.starts = done_[ch.sum] == 0;
         plan.chains.push_back(chain);
         done_[ch.sum] += ch.products;
-        if (s.first + done_[ch.sum] == s.last) complete.push_back(ch.sum);
+        if (s.first + done_[ch.sum] == s.last) {
+            complete.push_back(ch.sum);
+            complete_bytes += in_.bytes_on_device(Operand::c)[s.c];
+        }
         for (auto p = chain.first_product; p < chain.first_product + ch.products; ++p) {
             auto& product = plan.products[p];
             product.at_a = lane.now[0][product.a];
             product.at_b = lane.now[1][product.b];
         }
     }
-    const auto step = w_.add_step(StepKind::compute, rank_, d, -1, begin, static_cast<std::int64_t>(plan.chains.size()),
-                                  std::move(waits));
-    lane.computed[t] = step;
-    if (complete.empty()) return;
+    finish_step();
+}
+
+/// Sums of the block at hand that are complete after a compute step leave.
+void DeviceWorker::emit_store(int d, std::size_t block, const std::vector<std::int32_t>& sums, std::int32_t after) {
+    auto& lane = lanes_[d];
+    auto& plan = w_.plan;
     const auto first = static_cast<std::int64_t>(plan.moves.size());
-    for (auto s : complete) {
-        plan.moves.push_back({lane.device_sum[place_of(s)], s});
+    for (auto s : sums) {
+        plan.moves.push_back({lane.device_sum[place_in_block_[s]], s});
         counts(d).stored_bytes += in_.bytes_on_device(Operand::c)[in_.sums[s].c];
     }
     const auto store =
-        w_.add_step(StepKind::store, rank_, d, -1, first, static_cast<std::int64_t>(plan.moves.size()), {step});
-    lane.stored[b].push_back(store);
-    for (auto s : complete) {
+        w_.add_step(StepKind::store, rank_, d, -1, first, static_cast<std::int64_t>(plan.moves.size()), {after});
+    lane.stored[block].push_back(store);
+    for (auto s : sums) {
         w_.ready[s] = store;
         if (w_.finished_by_worker(s)) w_.add_finish(s, store);
     }

@@ -1,5 +1,9 @@
 #include "kernels/tile_math.hpp"
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -144,6 +148,25 @@ std::uint64_t hash_bytes(std::uint64_t state, const void* data, std::int64_t byt
     std::uint64_t h = mix64(static_cast<std::uint64_t>(bytes));
     for (int l = 0; l < 4; ++l) h = combine(h, lane[l]);
     return h;
+}
+
+void copy_past_caches(void* to, const void* from, std::size_t bytes) {
+#ifdef __SSE2__
+    auto* out = static_cast<char*>(to);
+    const auto* in = static_cast<const char*>(from);
+    const auto head = std::min(bytes, (64 - reinterpret_cast<std::uintptr_t>(out) % 64) % 64);
+    std::memcpy(out, in, head);
+    out += head, in += head, bytes -= head;
+    for (; bytes >= 64; out += 64, in += 64, bytes -= 64) {
+        __m128i x[4];
+        std::memcpy(x, in, 64);
+        for (int i = 0; i < 4; ++i) _mm_stream_si128(reinterpret_cast<__m128i*>(out) + i, x[i]);
+    }
+    std::memcpy(out, in, bytes);
+    _mm_sfence();  // others read the tile once it is said to be there
+#else
+    std::memcpy(to, from, bytes);
+#endif
 }
 
 #define TESSERA_INSTANTIATE(T)                                 \

@@ -1,6 +1,7 @@
 #pragma once
 // Reductions and maps over the elements of one tile, in an order that never depends on the machine.
 
+#include <cstddef>
 #include <cstdint>
 
 #include "tessera/base/scalar.hpp"
@@ -20,6 +21,8 @@ template <Scalar T>
 T tile_dot(const T* x, const T* y, std::int64_t n);
 template <Scalar T>
 double tile_max_abs(const T* x, std::int64_t n);
+/// As memcpy, but what is written stays out of the caches.
+void copy_past_caches(void* to, const void* from, std::size_t bytes);
 /// Hash of the bytes of n elements, continuing from `state`.
 std::uint64_t hash_bytes(std::uint64_t state, const void* data, std::int64_t bytes);
 

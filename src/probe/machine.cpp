@@ -50,7 +50,7 @@ MachineModel probe_machine(int threads, int ranks) {
     // A message between ranks is a copy through memory: read once, written once.
     m.network = m.node_link = {measure_copy_gbs(1) * 1e9 / 2, 1e-6};
     if (const int devices = kernels::cuda::device_count(); devices > 0) {
-        const auto rates = measure_device_rates(0);
+        const auto rates = measure_device_rates(0, cores);
         m.devices_per_rank = std::max(1, devices / m.ranks);
         m.device = rates.device;
         m.host_to_device = rates.host_to_device;

@@ -6,13 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
 #include "base/clock.hpp"
 #include "base/cpu.hpp"
 #include "base/parallel.hpp"
+#include "kernels/tile_math.hpp"
 #include "storage/buffer.hpp"
 
 // OpenBLAS's C entry points, declared here so that no BLAS header is needed.
@@ -26,21 +23,6 @@ char* openblas_get_corename(void);
 }
 
 namespace tessera {
-
-namespace {
-
-void stream_copy(std::byte* to, const std::byte* from, std::int64_t bytes) {
-#if defined(__SSE2__)
-    auto* t = reinterpret_cast<__m128i*>(to);
-    const auto* f = reinterpret_cast<const __m128i*>(from);
-    for (std::int64_t i = 0; i < bytes / 16; ++i) _mm_stream_si128(t + i, _mm_load_si128(f + i));
-    _mm_sfence();
-#else
-    std::memcpy(to, from, static_cast<std::size_t>(bytes));
-#endif
-}
-
-}  // namespace
 
 double measure_gemm_gflops(int threads, double seconds) {
     constexpr int n = 2000;
@@ -76,7 +58,7 @@ double measure_copy_gbs(int threads) {
             if (trial % 2)
                 std::memcpy(to.data() + begin, from.data() + begin, static_cast<std::size_t>(size));
             else
-                stream_copy(to.data() + begin, from.data() + begin, size);
+                copy_past_caches(to.data() + begin, from.data() + begin, static_cast<std::size_t>(size));
         });
         best = std::min(best, now_seconds() - t0);
     }

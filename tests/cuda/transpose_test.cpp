@@ -54,12 +54,23 @@ void check(const testing::TransposeCase& c, std::mt19937_64& rng, const cuda::De
         << transpose.description();
 }
 
+constexpr cuda::DeviceTransposeTuning kShapes[] = {{},          {256, 8, 1}, {256, 8, 2},  {256, 16, 1}, {384, 8, 1},
+                                                   {512, 8, 1}, {512, 8, 2}, {1024, 8, 1}, {768, 8, 2},  {512, 16, 2}};
+
+// Few and tiny, for compute-sanitizer: every block shape.
+TYPED_TEST(CudaTranspose, SmallCases) {
+    std::mt19937_64 rng(17);
+    for (const auto& shape : kShapes)
+        for (int n = 0; n < 2; ++n) {
+            check<TypeParam>(random_case(rng, 3'000), rng, shape);
+            if (this->HasFatalFailure()) return;
+        }
+}
+
 TYPED_TEST(CudaTranspose, RandomCasesMatchTheReference) {
     std::mt19937_64 rng(4711 + sizeof(TypeParam));
-    const cuda::DeviceTransposeTuning shapes[] = {{},          {256, 8, 1}, {256, 8, 2},  {256, 16, 1}, {384, 8, 1},
-                                                  {512, 8, 1}, {512, 8, 2}, {1024, 8, 1}, {768, 8, 2},  {512, 16, 2}};
     for (int n = 0; n < 600; ++n) {
-        auto tuning = shapes[rng() % std::size(shapes)];
+        auto tuning = kShapes[rng() % std::size(kShapes)];
         tuning.run_bytes = std::int64_t{32} << rng() % 6;
         tuning.waves = static_cast<int>(rng() % 4) - 1;
         tuning.row_bytes = std::int64_t{64} << rng() % 5;

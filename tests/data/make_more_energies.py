@@ -46,7 +46,7 @@ r_convergence 1e-9
 }}
 e = energy('ccsd(t)')
 for key in ('SCF TOTAL ENERGY', 'MP2 CORRELATION ENERGY', 'CCSD CORRELATION ENERGY', '(T) CORRECTION ENERGY'):
-    print_out('FOUND %s = %.12f\\n' % (key, get_variable(key)))
+    print_out('FOUND %s = %.12f\\n' % (key, variable(key)))
 """
 
 

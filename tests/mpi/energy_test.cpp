@@ -13,8 +13,12 @@ namespace {
 
 Molecule water() { return parse_xyz("3\n\nO 0 0 0.1173\nH 0 0.7572 -0.4692\nH 0 -0.7572 -0.4692\n", "water"); }
 
+/// Far enough apart that integrals across are small.
+Molecule two_hydrogens() { return parse_xyz("4\n\nH 0 0 0\nH 0 0 0.74\nH 0 0 4\nH 0 0 4.74\n", "h4"); }
+
 struct Way {
     const char* name;
+    Molecule molecule;
     Abcd abcd;
     double screen;
 };
@@ -28,10 +32,10 @@ TEST_P(RanksEnergy, IsThatOfOneRank) {
     o.converge = 1e-9;
     o.threads = 1;
     o.tile = 8;  // several tiles of every index, so that there is something to deal out
-    const auto alone = energy(water(), o);
+    const auto alone = energy(GetParam().molecule, o);
     o.communicator = &mpi_world();
-    o.share_from = 3e4;  // water has no contraction that pays
-    const auto shared = energy(water(), o);
+    o.share_from = 1e4;  // these have no contraction that pays
+    const auto shared = energy(GetParam().molecule, o);
     EXPECT_NEAR(shared.rhf, alone.rhf, 1e-10);
     EXPECT_NEAR(shared.mp2, alone.mp2, 1e-10);
     EXPECT_NEAR(shared.ccsd, alone.ccsd, 1e-10);
@@ -40,14 +44,16 @@ TEST_P(RanksEnergy, IsThatOfOneRank) {
     EXPECT_NEAR(shared.screen_change, alone.screen_change, 1e-10);
     EXPECT_EQ(shared.iterations, alone.iterations);
     EXPECT_EQ(shared.v_tiles, alone.v_tiles);
+    EXPECT_EQ(alone.v_tiles_made<alone.v_tiles, o.screen> 0);
     // Every rank has the result, not rank 0 alone.
     double sum[] = {shared.total};
     mpi_world().sum(std::span<double>(sum));
     EXPECT_NEAR(sum[0], mpi_world().size() * shared.total, 1e-11);
 }
 INSTANTIATE_TEST_SUITE_P(Ways, RanksEnergy,
-                         testing::Values(Way{"stored", Abcd::stored, 0}, Way{"direct", Abcd::direct, 0},
-                                         Way{"screened", Abcd::direct, 1e-6}),
+                         testing::Values(Way{"stored", water(), Abcd::stored, 0},
+                                         Way{"direct", water(), Abcd::direct, 0},
+                                         Way{"screened", two_hydrogens(), Abcd::direct, 1e-5}),
                          [](const auto& which) { return std::string(which.param.name); });
 
 TEST(RanksEnergyOnce, ACheckpointServesAnyNumberOfRanks) {

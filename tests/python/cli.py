@@ -490,6 +490,8 @@ class Energy(unittest.TestCase):
         out = json.loads(done.stdout)
         self.assertEqual(out["dropped_functions"], 2)
         self.assertGreater(out["smallest_overlap"], 1e-7)
+        nanometre = self.write("nm.xyz", "5\n\nC 0 0 0\nH 0.063 0.063 0.063\nH -0.063 -0.063 0.063\nH -0.063 0.063 -0.063\nH 0.063 -0.063 -0.063\n")
+        self.assertIn("are these Angstrom?", run("energy", nanometre, "--basis", "sto-3g", "--method", "rhf", "--quiet").stderr)
         h4 = self.write("h4.xyz", "4\n\nH 0 0 0\nH 0 0 0.74\nH 0 0 4\nH 0 0 4.74\n")
         coarse = ["energy", h4, "--method", "ccsd", "--abcd", "direct", "--quiet", "--screen"]
         self.assertIn("warning: --screen 0.003", run(*coarse, "3e-3").stderr)

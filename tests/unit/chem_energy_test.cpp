@@ -319,6 +319,7 @@ TEST(Energy, WhereItDoesNotConvergeTheRestIsKnown) {
     } catch (const NotConverged& e) {
         EXPECT_EQ(e.where(), "ccsd");
         EXPECT_EQ(e.iterations(), o.max_iterations);
+        EXPECT_EQ(e.result().iterations, o.max_iterations);
         EXPECT_NEAR(e.energy(), whole.ccsd, 1e-3);
         EXPECT_NEAR(e.result().rhf, whole.rhf, 1e-9);
         EXPECT_NEAR(e.result().mp2, whole.mp2, 1e-9);

@@ -64,6 +64,7 @@ TEST(Xyz, SaysWhatIsWrong) {
     EXPECT_USER_ERROR(parse_xyz("2\n\nH 0 0 0\n", "f"), "says 2 atoms, but has 1");
     EXPECT_USER_ERROR(parse_xyz("2\n\nH 0 0 0\n\nH 0 0 1\n", "f"), "line 4");
     EXPECT_USER_ERROR(parse_xyz("1\n\nH 0 0 0\n\nH 0 0 1 more\n", "f"), "line 5: says 1 atoms, but another one");
+    EXPECT_USER_ERROR(parse_xyz("2\nH 0 0 0\nH 0 0 1\n", "f"), "line 2 is a comment");
     EXPECT_USER_ERROR(parse_xyz("1\n\nXx 0 0 0\n", "f"), "'Xx'");
     EXPECT_USER_ERROR(parse_xyz("1\n\nXx 0 0 0\n", "f"), "H to Ar");
     EXPECT_USER_ERROR(parse_xyz("1\n\nH 0 2e6 0\n", "f"), "'2e6'");
@@ -84,12 +85,16 @@ TEST(Molecules, ClosedShellsOnly) {
     m.charge = 0;
     m.atoms[1].at = m.atoms[0].at;
     EXPECT_USER_ERROR(check_closed_shell(m), "on top of each other");
+    m.charge = -2;
+    m.atoms.clear();
+    EXPECT_USER_ERROR(check_closed_shell(m), "without atoms");
 }
 
 TEST(BasisSets, AreFoundAndRead) {
     for (const char* n : {"sto-3g", "DEF2-SVP", "cc-pVDZ"}) {
         const auto set = find_basis(n);
         for (int z = 1; z <= 18; ++z) EXPECT_TRUE(set.elements.contains(z)) << n << z;
+        EXPECT_EQ(set.elements.size(), 18u) << n;  // as the message of an unknown element says
     }
     const auto water = parse_xyz("3\n\nO 0 0 0\nH 0 0 1\nH 0 1 0\n", "w");
     EXPECT_EQ(place(find_basis("sto-3g"), water).functions, 7);

@@ -7,6 +7,7 @@
 
 #include "support/plan_cases.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/simulate/simulate.hpp"
 
 namespace tessera {
 namespace {
@@ -174,23 +175,39 @@ TEST(Plan, CountsAreTheProblems) {
 /// Where A and B fit beside some of C nothing is loaded twice, and C leaves in blocks while others are worked on.
 TEST(Plan, WhatFitsStaysOnTheDevice) {
     Random r(12);
-    for (const int devices : {1, 2}) {
-        Case c;
-        const auto m = Tiling::uniform(20'000, 500), n = Tiling::uniform(30'000, 600), k = Tiling::uniform(9'000, 700);
-        c.a = random_shape(r, {m, k}, 0.4);
-        c.b = random_shape(r, {k, n}, 0.4);
-        c.machine.devices_per_rank = devices;
-        c.machine.device.memory = std::int64_t{64} << 30;
+    const auto m = Tiling::uniform(20'000, 500), n = Tiling::uniform(30'000, 600), k = Tiling::uniform(9'000, 700);
+    Case c;
+    c.a = random_shape(r, {m, k}, 0.4);
+    c.b = random_shape(r, {k, n}, 0.4);
+    const auto bytes = [](const Shape& s) { return s.elements() * 8; };
+    const auto all_c = Shape::dense({m, n}).elements() * 8, operands = bytes(c.a) + bytes(c.b);
+    const std::int64_t plenty = std::int64_t{64} << 30, some = (operands + all_c * 2 / 3) * 33 / 32;
+    struct Want {
+        int devices;
+        std::int64_t memory;
+        const char *blocks, *cut;
+    };
+    for (const Want& want : {Want{1, plenty, "auto", "strips"}, Want{1, some, "auto", "strips"},
+                             Want{1, (operands + all_c / 4) * 33 / 32, "auto", "patches"},
+                             Want{1, plenty, "patches", "patches"}, Want{2, plenty, "auto", "patches"}}) {
+        c.machine.devices_per_rank = want.devices;
+        c.machine.device.memory = want.memory;
+        c.machine.device.gemm = {50e12, 200};
+        c.machine.host_to_device = c.machine.device_to_host = {50e9, 1e-5};
+        c.request.blocks = want.blocks;
         const Plan plan = plan_of(c);
-        validate(plan, {0, c.machine.device.memory});
+        validate(plan, {0, want.memory});
+        EXPECT_EQ(plan.blocks, want.cut);
         std::int64_t loaded = 0;
         for (const auto& d : plan.device_counts) {
             EXPECT_GE(d.blocks, 4);
-            EXPECT_LT(d.peak_bytes, plan.counts.bytes_a + plan.counts.bytes_b + plan.counts.bytes_c / 2);
+            if (want.cut == std::string("patches")) {
+                EXPECT_LT(d.peak_bytes, plan.counts.bytes_a + plan.counts.bytes_b + plan.counts.bytes_c / 2);
+            }
             loaded += d.loaded_bytes + d.copied_bytes;
         }
         // Rows of tiles are padded on the device; several devices need some of the tiles each.
-        EXPECT_LE(loaded, (plan.counts.bytes_a + plan.counts.bytes_b) * devices * 101 / 100);
+        EXPECT_LE(loaded, (plan.counts.bytes_a + plan.counts.bytes_b) * want.devices * 101 / 100);
         EXPECT_GE(loaded, plan.counts.bytes_a / 2);
         // Most of C is on its way before the last products are done.
         std::int64_t early = 0;
@@ -201,6 +218,26 @@ TEST(Plan, WhatFitsStaysOnTheDevice) {
             if (plan.steps[i].kind == StepKind::store) early += plan.steps[i].end - plan.steps[i].begin;
         EXPECT_GT(early, plan.c.tile_count() * 3 / 4);
     }
+}
+
+/// Products start with the first tiles and are not held up by loads, though all of the smaller operand comes first.
+TEST(Plan, FirstStripIsAsLongAsItsLoads) {
+    Case c;
+    const auto m = Tiling::uniform(24'000, 1000), n = Tiling::uniform(48'000, 1000), k = Tiling::uniform(12'000, 1000);
+    c.a = Shape::dense({m, k});
+    c.b = Shape::dense({k, n});
+    c.machine.devices_per_rank = 1;
+    c.machine.device.memory = std::int64_t{64} << 30;
+    c.machine.device.gemm = {50e12, 0};
+    c.machine.host_to_device = c.machine.device_to_host = {50e9, 0};
+    const Plan plan = plan_of(c);
+    validate(plan, {0, c.machine.device.memory});
+    EXPECT_EQ(plan.blocks, "strips");
+    const auto run = simulate(plan, c.machine);
+    // 27.6 Tflop at 50 TF/s; the first chunk of 128 MiB before, the last sums behind.
+    const double products = plan.counts.flops / 50e12;
+    EXPECT_GT(run.seconds, products);
+    EXPECT_LT(run.seconds, products + 0.03);
 }
 
 TEST(Plan, ValidateCatchesWhatIsBroken) {

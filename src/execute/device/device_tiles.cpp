@@ -1,9 +1,5 @@
 #include "execute/device/device_tiles.hpp"
 
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
-
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -17,23 +13,12 @@ namespace {
 
 constexpr std::int64_t kTwiceReadBytes = 256 << 10;
 
-void copy_past_caches(void* to, const void* from, std::size_t bytes) {
-#ifdef __SSE2__
-    auto* out = static_cast<char*>(to);
-    const auto* in = static_cast<const char*>(from);
-    const auto head = std::min(bytes, (64 - reinterpret_cast<std::uintptr_t>(out) % 64) % 64);
-    std::memcpy(out, in, head);
-    out += head, in += head, bytes -= head;
-    for (; bytes >= 64; out += 64, in += 64, bytes -= 64) {
-        __m128i x[4];
-        std::memcpy(x, in, 64);
-        for (int i = 0; i < 4; ++i) _mm_stream_si128(reinterpret_cast<__m128i*>(out) + i, x[i]);
-    }
-    std::memcpy(out, in, bytes);
-    _mm_sfence();  // others read the tile once it is said to be there
-#else
-    std::memcpy(to, from, bytes);
-#endif
+/// Into memory that a device reads next: the C library would write long copies past the caches.
+void copy_into_caches(std::byte* to, const void* from, std::int64_t bytes) {
+    constexpr std::int64_t kPart = 64 << 10;
+    const auto* in = static_cast<const std::byte*>(from);
+    for (std::int64_t at = 0; at < bytes; at += kPart)
+        std::memcpy(to + at, in + at, static_cast<std::size_t>(std::min(kPart, bytes - at)));
 }
 
 DeviceTiles::Layout make_layout(const IndexVector& extents, const std::string& labels, const std::string& rows,
@@ -105,7 +90,8 @@ void pack_rows(const DeviceTiles::Layout& layout, const T* tile, std::int64_t be
         if (pad > 0) std::memset(to, 0, static_cast<std::size_t>(layout.bytes));
         kernels::transpose<T>(layout.to_device, tile, out);
     } else if (pad == 0) {
-        std::memcpy(to, tile + begin * layout.cols, static_cast<std::size_t>((end - begin) * layout.cols) * sizeof(T));
+        copy_into_caches(to, tile + begin * layout.cols,
+                         (end - begin) * layout.cols * static_cast<std::int64_t>(sizeof(T)));
     } else {
         for (auto r = begin; r < end; ++r, out += layout.ld) {
             std::memcpy(static_cast<void*>(out), tile + r * layout.cols,

@@ -5,7 +5,7 @@
 // Three warps share a scheduler's registers, 168 each; those that copy give theirs to those that multiply, where the
 // code is made for the Hopper chips alone (sm_90a). Elsewhere the kernel is right but spills.
 
-#include "kernels/cuda/grouped_kernel.cuh"
+#include "kernels/cuda/grouped_accumulator.cuh"
 
 namespace tessera::kernels::cuda::device {
 
@@ -78,12 +78,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks_per_sm)
     };
     if (threadIdx.x < S::copiers) {
         give_registers();
-        Loader<S> loader;
-        loader.tiles = tiles, loader.products = products, loader.items = items;
-        loader.item_count = item_count, loader.counter = counter;
-        loader.next_item = reinterpret_cast<int*>(emptied + S::stages);
-        loader.item = static_cast<int>(blockIdx.x), loader.turn = 0, loader.ended = false;
-        loader.begin_item();
+        Loader<S> loader(tiles, products, items, item_count, counter, emptied + S::stages);
 #pragma unroll 1
         for (;; advance()) {
             barrier_wait(emptied + stage, parity ^ 1);

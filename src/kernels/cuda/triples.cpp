@@ -85,8 +85,9 @@ struct DeviceFused::Impl {
     static constexpr int kEnergies = 100;
     std::vector<std::pair<int, bool>> targets;
     std::vector<DirectTerm> direct_terms;
+    std::vector<unsigned> first_blocks;  // of each item, when they are packed
     std::int64_t pack_blocks = 0;
-    DeviceBuffer packed, item_table, direct_table, singles_table, partial, scratch, arrived;
+    DeviceBuffer packed, item_table, block_table, direct_table, singles_table, partial, scratch, arrived;
 
     Impl(const BlockExtents& extents, std::span<const FusedTerm> list, std::span<const FusedTerm> singles,
          const FusedOutput* output, const EnergyEpilogue* epilogue) {
@@ -326,10 +327,14 @@ struct DeviceFused::Impl {
             }
             const int past = item.zeros_behind != 0 ? item.chunks : (item.end + kChunk - 1) / kChunk;
             item.parts = energies ? 1 : (past - item.begin / kChunk + kPackChunks - 1) / kPackChunks;
-            item.first_block = pack_blocks;
-            pack_blocks += item.parts * slices;
+            require(slices <= INT32_MAX, "device triples: {} slices of an operand are too many", slices);
+            item.slices = static_cast<int>(slices);
+            // About as much work for a thread block as a slice of a product is.
+            item.together = direct ? std::clamp(2048 / (item.rows * std::min(item.end, kChunk)), 1, kPackTogether) : 1;
+            first_blocks.push_back(static_cast<unsigned>(pack_blocks));
+            pack_blocks += item.parts * std::int64_t{(item.slices - 1) / item.together + 1};
+            require(pack_blocks <= INT32_MAX, "device triples: {} slices of operands are too many", pack_blocks);
         }
-        require(pack_blocks <= INT32_MAX, "device triples: {} slices of operands are too many", pack_blocks);
         packed = DeviceBuffer(static_cast<std::size_t>(doubles) * sizeof(double));
         for (std::size_t n = 0; n < items.size(); ++n) {
             items[n].to = static_cast<double*>(packed.data()) + at[n];
@@ -343,6 +348,8 @@ struct DeviceFused::Impl {
         }
         item_table = DeviceBuffer(items.size() * sizeof(PackItem));
         copy_to_device(item_table.data(), items.data(), items.size() * sizeof(PackItem));
+        block_table = DeviceBuffer(first_blocks.size() * sizeof(unsigned));
+        copy_to_device(block_table.data(), first_blocks.data(), first_blocks.size() * sizeof(unsigned));
         if (direct_terms.empty()) return;
         direct_table = DeviceBuffer(direct_terms.size() * sizeof(DirectTerm));
         copy_to_device(direct_table.data(), direct_terms.data(), direct_terms.size() * sizeof(DirectTerm));
@@ -370,7 +377,8 @@ struct DeviceFused::Impl {
 
     void launch(StreamHandle stream) const {
         if (pack_blocks > 0)
-            launch_pack(static_cast<const PackItem*>(item_table.data()), static_cast<int>(items.size()), pack_blocks,
+            launch_pack(static_cast<const PackItem*>(item_table.data()),
+                        static_cast<const unsigned*>(block_table.data()), static_cast<int>(items.size()), pack_blocks,
                         stream);
         if (grid > 0) {
             launch_fused(params, finish, grid, stream);

@@ -7,6 +7,8 @@
 // places. A term is a matrix product in a layout if x0 comes from one operand (r), the other index of the lanes from
 // the other (s), and each operand has two of the four loops: the bits of `mask` are the loops of r.
 
+#include <cstdint>
+
 #include "kernels/cuda/device.hpp"
 
 namespace tessera::kernels::cuda {
@@ -52,7 +54,6 @@ struct PackItem {
     // Products: of the index of the lanes, then of the loops in ascending order. Direct terms: by role.
     long long stride[6];
     long long sum_stride;
-    long long first_block;
     double factor;            // energies: the sign
     int extent[6], tiles[6];  // tiles: 1 where not carried
     PackKind kind;
@@ -63,9 +64,12 @@ struct PackItem {
     int rows;          // doubles per summed element in a slice
     int parts;         // thread blocks along the sum, kPackChunks chunks each
     int zeros_behind;  // the last term of a group fills up its last chunk
+    int slices;
+    int together;  // slices of a thread block
 };
 inline constexpr int kPackChunks = 4;
 inline constexpr int kPackThreads = 256;
+inline constexpr int kPackTogether = 128;  // at most
 
 #ifdef __CUDACC__
 #define TESSERA_BOTH_SIDES __host__ __device__
@@ -123,7 +127,9 @@ static_assert(single_place(17) + single_size(17) == kSinglesDoubles &&
 enum class FusedFinish { store, energy, orbit };
 inline constexpr int kFusedThreads = 256, kFusedBlocksPerSm = 2;
 
-void launch_pack(const PackItem* items, int count, long long blocks, StreamHandle stream);
+/// first_blocks: of each item, in device memory too; blocks: of all of them.
+void launch_pack(const PackItem* items, const unsigned* first_blocks, int count, std::int64_t blocks,
+                 StreamHandle stream);
 void launch_fused(const FusedParams& params, FusedFinish finish, int blocks, StreamHandle stream);
 /// *result = scale * sum of partial[0 .. count), in a fixed order.
 void launch_reduce(const double* partial, long long count, double scale, double* result, StreamHandle stream);

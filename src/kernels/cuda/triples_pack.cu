@@ -65,12 +65,33 @@ __device__ __forceinline__ void pack_product(const PackItem& x, long long slice,
     }
 }
 
-__device__ __forceinline__ void pack_direct(const PackItem& x, long long slice, int first, int last) {
-    int tile[6];
-    origins(x, slice, tile);
+/// Where a slice begins in the operand, and how far it goes.
+struct SlicePlace {
+    long long offset;
+    int left[6];  // elements, by role
+};
+
+__device__ __forceinline__ void pack_direct(const PackItem& x, int slice, int first, int last) {
+    __shared__ SlicePlace place[kPackTogether];
+    const int count = min(x.together, x.slices - slice);
+    for (int n = threadIdx.x; n < count; n += kPackThreads) {
+        int tile[6];
+        origins(x, static_cast<unsigned>(slice + n), tile);
+        long long offset = 0;
+#pragma unroll
+        for (int role = 0; role < 6; ++role) {
+            const int at = tile[role] * role_tile(role);
+            const bool carried = (x.carried >> role & 1) != 0;
+            place[n].left[role] = carried ? x.extent[role] - at : 1;
+            if (carried) offset += at * x.stride[role];
+        }
+        place[n].offset = offset;
+    }
+    __syncthreads();
     const int S = lane_role(x.layout);
-    double* to = x.to + slice * x.end * x.rows;
-    for (int inner = threadIdx.x; inner < x.rows; inner += kPackThreads) {
+    // Threads take elements, and more slices where those are few: both counts are powers of two.
+    const int side = min(x.rows, kPackThreads);
+    for (int inner = threadIdx.x & (side - 1); inner < x.rows; inner += side) {
         // The thread: x0, S, and the halves of y1, y2, y3.
         int lanes = 1, thread = inner / 2, coordinate[5];
         const int role[5] = {0, S, 3, 4, 5}, extent[5] = {8, 4, 2, 2, 2};
@@ -98,29 +119,34 @@ __device__ __forceinline__ void pack_direct(const PackItem& x, long long slice, 
         c[2] = S == 1 ? value[0] : coordinate[1];
 #pragma unroll
         for (int n = 0; n < 3; ++n) c[3 + n] = 2 * coordinate[2 + n] + value[1 + n];
-        bool inside = element == 0;  // one element per thread: the second of the pair is nothing
         const double* from = x.from;
 #pragma unroll
-        for (int n = 0; n < 6; ++n) {
-            if ((x.carried >> n & 1) == 0) continue;
-            c[n] += tile[n] * role_tile(n);
-            inside = inside && c[n] < x.extent[n];
-            from += c[n] * x.stride[n];
+        for (int n = 0; n < 6; ++n)
+            if ((x.carried >> n & 1) != 0) from += c[n] * x.stride[n];
+        const int end = min(last * kChunk, x.end);
+#pragma unroll 4
+        for (int n = static_cast<int>(threadIdx.x) / side; n < count; n += kPackThreads / side) {
+            bool inside = element == 0;  // one element per thread: the second of the pair is nothing
+#pragma unroll
+            for (int r = 0; r < 6; ++r) inside = inside && c[r] < place[n].left[r];
+            const double* source = from + place[n].offset;
+            double* to = x.to + static_cast<long long>(slice + n) * x.end * x.rows + inner;
+            for (int k = first * kChunk; k < end; ++k)
+                to[static_cast<long long>(k) * x.rows] = inside ? x.factor * source[k * x.sum_stride] : 0.0;
         }
-        for (int k = first * kChunk; k < min(last * kChunk, x.end); ++k)
-            to[static_cast<long long>(k) * x.rows + inner] = inside ? x.factor * from[k * x.sum_stride] : 0.0;
     }
 }
 
-__global__ void __launch_bounds__(kPackThreads) pack_kernel(const PackItem* items, int count) {
+__global__ void __launch_bounds__(kPackThreads)
+    pack_kernel(const PackItem* items, const unsigned* first_blocks, int count) {
     // The last item that starts at or before this thread block, found by all lanes at once.
     int found = -1;
     for (int first = 0; first < count; first += 32) {
         const int n = first + static_cast<int>(threadIdx.x % 32);
-        found += __popc(__ballot_sync(0xffffffffU, n < count && items[n].first_block <= blockIdx.x));
+        found += __popc(__ballot_sync(0xffffffffU, n < count && first_blocks[n] <= blockIdx.x));
     }
     const PackItem& x = items[found];
-    const auto number = static_cast<unsigned>(blockIdx.x - x.first_block), parts = static_cast<unsigned>(x.parts);
+    const auto number = blockIdx.x - first_blocks[found], parts = static_cast<unsigned>(x.parts);
     const int first = x.begin / kChunk + static_cast<int>(number % parts) * kPackChunks;
     const int past = x.zeros_behind != 0 ? x.chunks : (x.end + kChunk - 1) / kChunk;
     const int last = min(first + kPackChunks, past);
@@ -129,15 +155,17 @@ __global__ void __launch_bounds__(kPackThreads) pack_kernel(const PackItem* item
         for (int n = threadIdx.x; n < x.rows; n += kPackThreads)
             x.to[n] = n < x.extent[0] ? x.factor * x.from[n] : 1e100;
     } else if (x.kind == PackKind::direct)
-        pack_direct(x, number / parts, first, last);
+        pack_direct(x, static_cast<int>(number / parts) * x.together, first, last);
     else
         pack_product(x, number / parts, first, last);
 }
 
 }  // namespace
 
-void launch_pack(const PackItem* items, int count, long long blocks, StreamHandle stream) {
-    pack_kernel<<<static_cast<unsigned>(blocks), kPackThreads, 0, static_cast<cudaStream_t>(stream)>>>(items, count);
+void launch_pack(const PackItem* items, const unsigned* first_blocks, int count, std::int64_t blocks,
+                 StreamHandle stream) {
+    pack_kernel<<<static_cast<unsigned>(blocks), kPackThreads, 0, static_cast<cudaStream_t>(stream)>>>(
+        items, first_blocks, count);
     check(cudaGetLastError(), "packing triples operands");
 }
 

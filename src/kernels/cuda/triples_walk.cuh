@@ -181,16 +181,19 @@ struct Single {
                 sum = fma(b.y, part[2 * i + 1], fma(b.x, part[2 * i], sum));
             }
         } else {
-            double low = 0, high = 0;
+            // Four sums at a time: each multiply-add waits long for the one before.
+            double low[2] = {0, 0}, high[2] = {0, 0};
 #pragma unroll
             for (int i = 0; i < 8; ++i) {
                 const double2 b = big[i * big_lanes];
                 const int at = 8 * (i / 2) + i % 2 * weight(m);
-                low = fma(b.y, u[at + weight(n)], fma(b.x, u[at], low));
-                high = fma(b.y, u[at + weight(n) + weight(loop)], fma(b.x, u[at + weight(loop)], high));
+                low[0] = fma(b.x, u[at], low[0]);
+                high[0] = fma(b.x, u[at + weight(loop)], high[0]);
+                low[1] = fma(b.y, u[at + weight(n)], low[1]);
+                high[1] = fma(b.y, u[at + weight(n) + weight(loop)], high[1]);
             }
             const double2 a = small[0];
-            sum = fma(a.x, low, a.y * high);
+            sum = fma(a.x, low[0] + low[1], a.y * (high[0] + high[1]));
         }
         return sum;
     }
@@ -200,6 +203,20 @@ __device__ __forceinline__ double dot_singles(const double (&u)[32], const doubl
     double sum = Single<T>::dot(u, shared, thread);
     if constexpr (T + 1 < kSingles) sum += dot_singles<T + 1>(u, shared, thread);
     return sum;
+}
+
+/// By the first warp: where the disconnected terms lie.
+__device__ __forceinline__ void find_singles(WalkShared& w, const FusedParams& p) {
+    const int lane = threadIdx.x;
+    if (lane >= 2 * kSingles) return;
+    auto& to = w.single[lane];
+    to.data = nullptr;
+    if (p.direct_singles == 0) return;
+    const DirectTerm& t = p.direct[lane / 2];
+    const DirectOperandPlace& x = lane % 2 == 0 ? t.a : t.b;
+    to.data = x.data;
+#pragma unroll
+    for (int n = 0; n < 6; ++n) to.step[n] = x.step[n];
 }
 
 /// By the first warp: starts copying what the epilogue of a tile wants.
@@ -233,11 +250,12 @@ __device__ __forceinline__ int thread_number() {
 __device__ __forceinline__ double tile_energy(double (&acc)[32], const FusedParams& p, const WalkShared& w,
                                               const double* singles) {
     const int thread = thread_number();
-    const int S = p.layout == 2 ? 2 : 1, loop0 = 3 - S, lane = thread % 32;
+    constexpr int S = lane_role(2), loop0 = loop_role(2, 0);  // the nine splits end in layout 2
+    const int lane = thread % 32;
     const int half[4] = {0, thread / 32 % 2, thread / 64 % 2, thread / 128};
     const auto energy = [&](int role, int c) { return w.energies[role][c]; };
     const double lanes = energy(0, lane / 4) + energy(S, lane % 4);
-    double fast[4], sum[2] = {0, 0};
+    double fast[4], sum[4] = {0, 0, 0, 0};
 #pragma unroll
     for (int n = 0; n < 4; ++n) fast[n] = energy(4, 2 * half[2] + n / 2) + energy(5, 2 * half[3] + n % 2);
 #pragma unroll
@@ -247,11 +265,11 @@ __device__ __forceinline__ double tile_energy(double (&acc)[32], const FusedPara
         for (int m = 0; m < 4; ++m) {
             double& x = acc[4 * n + m];
             const double u = x * reciprocal(slow + fast[m]);
-            sum[m % 2] = fma(x, u, sum[m % 2]);
+            sum[m] = fma(x, u, sum[m]);
             x = u;
         }
     }
-    return sum[0] + sum[1] + (p.direct_singles != 0 ? dot_singles(acc, singles, thread) : 0.0);
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]) + (p.direct_singles != 0 ? dot_singles(acc, singles, thread) : 0.0);
 }
 
 #endif
@@ -268,16 +286,6 @@ __global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm) walk_kernel(
         auto& to = w.source[threadIdx.x];
         to.data = second ? g.s : g.r;
         for (int n = 0; n < 6; ++n) to.step[n] = second ? g.s_step[n] : g.r_step[n];
-    } else if (Energy && threadIdx.x >= 32 && threadIdx.x < 32 + 2 * kSingles) {
-        const int n = threadIdx.x - 32;
-        auto& to = w.single[n];
-        to.data = nullptr;
-        if (p.direct_singles != 0) {
-            const DirectTerm& t = p.direct[n / 2];
-            const DirectOperandPlace& x = n % 2 == 0 ? t.a : t.b;
-            to.data = x.data;
-            for (int m = 0; m < 6; ++m) to.step[m] = x.step[m];
-        }
     } else if (threadIdx.x == 64) {
         for (int n = 0; n < kStages; ++n) {
             barrier_init(w.full[n], 1);
@@ -288,7 +296,7 @@ __global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm) walk_kernel(
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
         w.next = {nullptr, nullptr, 0, 0, 0, 0, 0, (p.tile_count - 1 - blockIdx.x) / gridDim.x + 1};
     }
-    if (Energy && p.direct_singles != 0) {
+    if (Energy && p.direct_singles != 0 && p.direct_singles < kSingles) {
         for (int n = threadIdx.x; n < kSinglesDoubles; n += kFusedThreads) singles[n] = 0;
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     }
@@ -298,6 +306,7 @@ __global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm) walk_kernel(
         locate(w, 0, p, blockIdx.x);
         if (threadIdx.x == 0)
             for (int n = 0; n < kStages - 1; ++n) fetch_stage(w, p, shared);
+        if constexpr (Energy) find_singles(w, p);
         __syncwarp();
     }
 

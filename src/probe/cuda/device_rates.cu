@@ -1,13 +1,20 @@
 #include "probe/cuda/device_rates.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <exception>
 #include <functional>
+#include <thread>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/hash.hpp"
 #include "kernels/cuda/check.hpp"
 #include "kernels/cuda/device.hpp"
 #include "kernels/cuda/grouped_gemm.hpp"
+#include "kernels/tile_math.hpp"
+#include "storage/buffer.hpp"
 
 namespace tessera {
 
@@ -125,28 +132,79 @@ struct PinnedBuffer {
     void* data = nullptr;
 };
 
+struct Stream {
+    Stream() { check(cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking), "stream"); }
+    ~Stream() { cudaStreamDestroy(handle); }
+    Stream(const Stream&) = delete;
+    Stream& operator=(const Stream&) = delete;
+    void wait() const { check(cudaStreamSynchronize(handle), "copies"); }
+    cudaStream_t handle = nullptr;
+};
+
+/// Bytes per second in and out while both go on: every thread fills and empties pieces of its own.
+double staged_rate(int device, int threads) {
+    constexpr std::int64_t kPiece = 2 << 20, kHost = 512 << 20;
+    constexpr int kPieces = 2;  // of a thread, each way
+    constexpr double kWarm = 0.1, kSeconds = 0.3;
+    Buffer from(kHost), to(kHost);
+    for (auto* b : {&from, &to}) touch_pages({b->data(), static_cast<std::size_t>(kHost)}, threads);
+    const cuda::DeviceBuffer here(static_cast<std::size_t>(threads * 2 * kPiece));
+    const PinnedBuffer pinned(static_cast<std::size_t>(threads * 2 * kPieces * kPiece));
+    std::atomic<std::int64_t> next{0}, moved{0};
+    std::exception_ptr failure;
+    std::atomic<bool> failed{false};
+    const double start = now_seconds();
+    const auto work = [&](int t) {
+        try {
+            cuda::set_device(device);
+            const Stream in[kPieces], out[kPieces];
+            auto* staging = static_cast<std::byte*>(pinned.data) + t * 2 * kPieces * kPiece;
+            auto* there = static_cast<std::byte*>(here.data()) + t * 2 * kPiece;
+            for (int i = 0; !failed && now_seconds() - start < kWarm + kSeconds; ++i) {
+                const auto turn = i % kPieces;
+                auto *send = staging + 2 * turn * kPiece, *got = send + kPiece;
+                const auto at = next.fetch_add(kPiece) % kHost;
+                in[turn].wait();
+                std::memcpy(send, from.data() + at, kPiece);
+                check(cudaMemcpyAsync(there, send, kPiece, cudaMemcpyHostToDevice, in[turn].handle), "copy in");
+                out[turn].wait();
+                if (i >= kPieces) copy_past_caches(to.data() + at, got, kPiece);
+                check(cudaMemcpyAsync(got, there + kPiece, kPiece, cudaMemcpyDeviceToHost, out[turn].handle),
+                      "copy out");
+                if (now_seconds() - start > kWarm) moved += kPiece;
+            }
+            for (const auto& s : in) s.wait();
+            for (const auto& s : out) s.wait();
+        } catch (...) {
+            if (!failed.exchange(true)) failure = std::current_exception();
+        }
+    };
+    std::vector<std::thread> team;
+    for (int t = 0; t < threads; ++t) team.emplace_back(work, t);
+    for (auto& t : team) t.join();
+    if (failure) std::rethrow_exception(failure);
+    return static_cast<double>(moved) / kSeconds;
+}
+
 }  // namespace
 
-DeviceRates measure_device_rates(int device) {
+DeviceRates measure_device_rates(int device, int threads) {
     cuda::set_device(device);
     const auto info = cuda::device_info(device);
     DeviceRates out;
     out.device.memory = info.memory_bytes;
     out.device.gemm =
-        fit(100, gemm_rate(100, 4096, 8, info.multiprocessors), 700, gemm_rate(700, 400, 4, info.multiprocessors));
+        fit(100, gemm_rate(100, 4096, 8, info.multiprocessors), 1000, gemm_rate(1000, 96, 4, info.multiprocessors));
     out.device.make_bytes_per_second = make_rate();
     out.device.launch_seconds = 1e-5;
 
+    const double staged = staged_rate(device, std::max(1, threads));
+    out.host_to_device = out.device_to_host = {staged, 1e-5};
     constexpr std::size_t kBytes = std::size_t{64} << 20;
-    const PinnedBuffer host(kBytes);
     const cuda::DeviceBuffer here(kBytes), there(kBytes);
-    const auto copy = [&](void* to, const void* from, cudaMemcpyKind kind) -> LinkModel {
-        const double t = seconds_of([&] { check(cudaMemcpyAsync(to, from, kBytes, kind, nullptr), "copy"); });
-        return {static_cast<double>(kBytes) / t, 1e-5};
-    };
-    out.host_to_device = copy(here.data(), host.data, cudaMemcpyHostToDevice);
-    out.device_to_host = copy(host.data, here.data(), cudaMemcpyDeviceToHost);
-    out.device_to_device = copy(there.data(), here.data(), cudaMemcpyDeviceToDevice);
+    const double t = seconds_of(
+        [&] { check(cudaMemcpyAsync(there.data(), here.data(), kBytes, cudaMemcpyDeviceToDevice, nullptr), "copy"); });
+    out.device_to_device = {static_cast<double>(kBytes) / t, 1e-5};
     return out;
 }
 

@@ -11,7 +11,8 @@ struct DeviceRates {
     LinkModel host_to_device, device_to_host, device_to_device;
 };
 
-/// Takes about a second and up to 3 GiB of the device.
-DeviceRates measure_device_rates(int device);
+/// Takes a few seconds and up to 4 GB of the device. The links' rates are those of contractions: the cores copy between
+/// pageable and pinned memory, both ways at once.
+DeviceRates measure_device_rates(int device, int threads);
 
 }  // namespace tessera

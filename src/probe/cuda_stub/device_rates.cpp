@@ -6,6 +6,6 @@
 
 namespace tessera {
 
-DeviceRates measure_device_rates(int) { throw BackendUnavailable("CUDA: this build has no CUDA back end"); }
+DeviceRates measure_device_rates(int, int) { throw BackendUnavailable("CUDA: this build has no CUDA back end"); }
 
 }  // namespace tessera
