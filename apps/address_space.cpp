@@ -12,13 +12,16 @@ namespace {
 
 constexpr unsigned long long kMiB = 1ULL << 20;
 
+/// Sanitizers are not ready yet either.
+#define TESSERA_BEFORE_ALL __attribute__((no_sanitize("address", "thread", "undefined")))
+
 /// Text on stderr with the system call alone: no library is ready yet.
-void say(const char* text) {
+TESSERA_BEFORE_ALL void say(const char* text) {
     std::size_t n = 0;
     while (text[n] != 0) ++n;
     if (write(STDERR_FILENO, text, n) < 0) _exit(3);
 }
-void say(unsigned long long number) {
+TESSERA_BEFORE_ALL void say(unsigned long long number) {
     char digits[24];
     int at = 23;
     digits[at] = 0;
@@ -27,7 +30,7 @@ void say(unsigned long long number) {
     say(digits + at);
 }
 
-void refuse_small_address_space(int, char**, char**) {
+TESSERA_BEFORE_ALL void refuse_small_address_space(int, char**, char**) {
     rlimit limit{};
     if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
     cpu_set_t cores;

@@ -34,8 +34,8 @@ struct Kept {
     Plan plan;
 };
 
-bool as_short(const PlanCandidate& x, double shortest) {
-    return x.possible && x.seconds_predicted <= (1 + kSameTime) * shortest;
+bool as_short(const PlanCandidate& x, double shortest, double same = kSameTime) {
+    return x.possible && x.seconds_predicted <= (1 + same) * shortest;
 }
 double shortest_of(const std::vector<PlanCandidate>& candidates) {
     double seconds = INFINITY;
@@ -46,31 +46,31 @@ double shortest_of(const std::vector<PlanCandidate>& candidates) {
 
 }  // namespace
 
-std::size_t cheapest(const std::vector<PlanCandidate>& candidates) {
+std::size_t cheapest(const std::vector<PlanCandidate>& candidates, double same) {
     const auto shortest = shortest_of(candidates);
     const auto cost = [](const PlanCandidate& c) {
         return std::tuple(c.bytes_sent, c.bytes_loaded, c.seconds_predicted);
     };
     std::size_t best = candidates.size();
     for (std::size_t i = 0; i < candidates.size(); ++i)
-        if (as_short(candidates[i], shortest) &&
+        if (as_short(candidates[i], shortest, same) &&
             (best == candidates.size() || cost(candidates[i]) < cost(candidates[best])))
             best = i;
     ensure(best < candidates.size(), "none of {} candidates is possible", candidates.size());
     return best;
 }
 
-std::string choose(std::vector<PlanCandidate>& candidates, std::size_t chosen) {
+std::string choose(std::vector<PlanCandidate>& candidates, std::size_t chosen, double same) {
     candidates[chosen].chosen = true;
     const auto possible = std::count_if(candidates.begin(), candidates.end(), [](const auto& c) { return c.possible; });
     if (possible == 1)
         return candidates.size() == 1 ? "there is no other way to weigh" : "the only one that is possible";
     const auto shortest = shortest_of(candidates);
     const auto close =
-        std::count_if(candidates.begin(), candidates.end(), [&](const auto& c) { return as_short(c, shortest); });
+        std::count_if(candidates.begin(), candidates.end(), [&](const auto& c) { return as_short(c, shortest, same); });
     if (close == 1) return "it takes the least time";
     return fmt::format("{} take within {:.0f} % of the least time: of these it moves the fewest bytes", close,
-                       100 * kSameTime);
+                       100 * same);
 }
 
 Plan build_plan(const PlanRequest& request, const MachineModel& machine) {

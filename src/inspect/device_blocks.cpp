@@ -50,11 +50,12 @@ class Cutter {
             attempt([&] { add_worst_fit(); });
         if (ways_.empty()) throw *refused;
         DeviceCut out;
-        out.taken = cheapest(weighed_);
+        out.taken = cheapest(weighed_, kSameCount);
         auto& best = ways_[out.taken];
         out.how = best.held ? "worst_fit" : weighed_[out.taken].blocks == "strips" ? "strips" : "patches";
         out.devices = std::move(best.devices);
         out.weighed = std::move(weighed_);
+        out.nothing_twice = nothing_twice_;
         finish(out, best);
         return out;
     }
@@ -132,7 +133,7 @@ class Cutter {
         add("worst_fit", std::move(devices), need.unit, true);
     }
 
-    /// Counts what it loads and how long the busiest device or link is at work.
+    /// Counts what it loads and how long the busiest device or link is at work, with what cannot be hidden.
     void add(const char* name, std::vector<DeviceLayout> devices, std::int64_t unit, bool held) {
         Way way{std::move(devices),
                 {memory_, unit, held, asked_.lookahead ? buffers_ : 0,
@@ -144,16 +145,27 @@ class Cutter {
         const auto over = [](double amount, double rate) { return rate > 0 ? amount / rate : 0; };
         for (auto& d : way.devices) {
             double flops = 0;
-            std::int64_t largest = 0;
+            std::int64_t largest = 0, all = 0;  // of its blocks
             for (const auto& b : d.blocks) {
                 flops += b.flops;
+                all += b.bytes;
                 largest = std::max(largest, b.bytes);
             }
             if (d.c_regions > 0) d.c_bytes = d.c_regions * largest;  // anew when the sums are placed
             const auto loads = loads_of(d, way.limits);
             seen.bytes_loaded += loads;
-            seen.seconds_predicted = std::max({seen.seconds_predicted, over(flops, m.device.gemm.flops_per_second),
-                                               over(static_cast<double>(loads), m.host_to_device.bytes_per_second)});
+            // Where there is room for one block, the next one waits until it has left; B that stays comes with it.
+            double idle = 0;
+            const auto b = static_cast<double>(d.by_block[1]);
+            if (d.blocks.size() > 1 && d.c_regions == 1)
+                idle += over(static_cast<double>(all) - (held ? b : 0), m.device_to_host.bytes_per_second);
+            if (d.blocks.size() > 1 && held)
+                idle += in_.source(Operand::b) == SourceKind::device_made ? over(b, m.device.make_bytes_per_second)
+                                                                          : over(b, m.host_to_device.bytes_per_second);
+            seen.seconds_predicted =
+                std::max(seen.seconds_predicted,
+                         idle + std::max(over(flops, m.device.gemm.flops_per_second),
+                                         over(static_cast<double>(loads), m.host_to_device.bytes_per_second)));
         }
         seen.seconds_predicted = std::max(seen.seconds_predicted,
                                           over(static_cast<double>(seen.bytes_loaded), m.host_link_bytes_per_second));

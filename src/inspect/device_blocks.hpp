@@ -52,6 +52,7 @@ struct DeviceCut {
     std::int64_t loaded_bytes = 0;       // of A and B, into all devices of the rank
     std::vector<PlanCandidate> weighed;  // ways to form blocks, as far as they were counted
     std::size_t taken = 0;               // of these
+    bool nothing_twice = false;          // no way can load less
     PlanParameters used;                 // the largest of any device
     MemoryCase memory_case = MemoryCase::all_fits;
 };

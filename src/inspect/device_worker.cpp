@@ -65,7 +65,11 @@ class DeviceWorker final : public Worker {
             if (w_.plan.ranks == 1) {
                 w_.plan.candidates = std::move(cut.weighed);
                 for (auto& c : w_.plan.candidates) c.algorithm = w_.plan.algorithm;
-                w_.plan.decided = choose(w_.plan.candidates, cut.taken);
+                w_.plan.decided = choose(w_.plan.candidates, cut.taken, kSameCount);
+                if (w_.plan.candidates.size() == 1)
+                    w_.plan.decided = in_.request.blocks != "auto" ? "these blocks are asked for"
+                                      : cut.nothing_twice          ? "nothing is loaded twice: no way can load less"
+                                                                   : "no other way goes with what is asked for";
             }
             w_.plan.memory_case = std::max(w_.plan.memory_case, cut.memory_case);
             keep_largest(w_.plan.used, cut.used);

@@ -72,10 +72,12 @@ std::pair<int, int> near_square(int ranks);
 /// Times this close are equal as far as a prediction can tell: then fewer bytes win, whose cost on a busy machine
 /// (cores that copy them) it does not know.
 inline constexpr double kSameTime = 0.05;
+/// Times from counts of the same work are closer than that.
+inline constexpr double kSameCount = 0.01;
 /// The one with the fewest bytes of those whose time is as good as the shortest; one at least must be possible.
-std::size_t cheapest(const std::vector<PlanCandidate>& candidates);
+std::size_t cheapest(const std::vector<PlanCandidate>& candidates, double same = kSameTime);
 /// Marks it, and says why it is the one.
-std::string choose(std::vector<PlanCandidate>& candidates, std::size_t chosen);
+std::string choose(std::vector<PlanCandidate>& candidates, std::size_t chosen, double same = kSameTime);
 
 /// Everything from an assignment on: transfers, arenas, steps, counts.
 Plan write_plan(const Inspection& in, const Assignment& assignment);

@@ -320,6 +320,7 @@ Plan PlanWriter::write() {
     plan.threads = in.machine.threads_per_rank;
     plan.grid_rows = how.grid_rows;
     plan.grid_cols = how.grid_cols;
+    plan.grid_given = r.grid_rows > 0;
     plan.given = r.parameters;
     plan.filter = r.screening.filter;
     plan.segments = in.product.segments;

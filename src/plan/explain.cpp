@@ -170,8 +170,9 @@ std::string explain(const Plan& plan) {
     if (plan.ranks > 1) {
         std::int64_t most = 0;
         for (const auto& r : plan.rank_counts) most = std::max(most, r.received_bytes);
-        out += fmt::format("  ranks      {} as {} x {}; {} sent in all, one rank receives {} at most\n", plan.ranks,
-                           plan.grid_rows, plan.grid_cols, format_bytes(n.sent_bytes), format_bytes(most));
+        out += fmt::format("  ranks      {} as {} x {} ({}); {} sent in all, one rank receives {} at most\n",
+                           plan.ranks, plan.grid_rows, plan.grid_cols, plan.grid_given ? "given" : "default",
+                           format_bytes(n.sent_bytes), format_bytes(most));
         out += fmt::format("  balance    {:.3f} (flops of the busiest rank over the mean)\n",
                            balance(plan.rank_counts, flops_of));
     }
@@ -192,7 +193,7 @@ std::string explain(const Plan& plan) {
         out += fmt::format("  case       {}: {}\n", name(plan.memory_case), meaning(plan.memory_case));
         out += parameter_lines(plan);
     }
-    if (plan.candidates.size() > 1)
+    if (!plan.decided.empty())
         for (const auto& c : plan.candidates) {
             // On one rank they differ in their blocks alone.
             const auto what = plan.ranks > 1 ? c.algorithm : "blocks by " + c.blocks;
@@ -205,7 +206,7 @@ std::string explain(const Plan& plan) {
             }
             out += fmt::format("  {} {:<19} {}\n", c.chosen ? "chosen  " : "weighed ", what, figures);
         }
-    if (plan.candidates.size() > 1) out += fmt::format("  because    {}\n", plan.decided);
+    if (!plan.decided.empty()) out += fmt::format("  because    {}\n", plan.decided);
     out += plan.ranks > 1 ? fmt::format("  memory     {} at most on a rank; {} of it received, made or partial\n",
                                         format_bytes(n.peak_host_bytes), format_bytes(n.arena_bytes))
                           : fmt::format("  memory     {} at most: {} A + {} B + {} C + {} made or partial\n",
@@ -235,6 +236,7 @@ std::string explain_json(const Plan& plan) {
         if (given || used) parameters[what] = {{"value", given ? *given : *used}, {"given", given.has_value()}};
         if (used) parameters[what]["used"] = *used;
     };
+    parameters["grid"] = {{"value", {plan.grid_rows, plan.grid_cols}}, {"given", plan.grid_given}};
     parameter("block_share", plan.given.block_share, plan.used.block_share);
     parameter("block_rows", plan.given.block_rows, plan.used.block_rows);
     parameter("block_cols", plan.given.block_cols, plan.used.block_cols);

@@ -153,6 +153,7 @@ struct Plan {
     int ranks = 1, devices_per_rank = 0;
     int threads = 1;  // per rank
     int grid_rows = 1, grid_cols = 1;
+    bool grid_given = false;
     std::string blocks;                             // which way device blocks were formed, where there are devices
     PlanParameters given, used;                     // as they were asked for; the largest of any device
     MemoryCase memory_case = MemoryCase::all_fits;  // of devices
