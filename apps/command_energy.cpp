@@ -62,6 +62,12 @@ nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
         {"memory_estimate", r.memory_estimate},
         {"abcd", o.abcd},
     };
+    // What was not asked for is not zero.
+    const auto m = o.energy.method;
+    if (m == chem::Method::rhf) j["mp2"] = nullptr;
+    if (m == chem::Method::rhf || m == chem::Method::mp2)
+        for (const char* energy : {"ccsd", "t1_diagnostic"}) j[energy] = nullptr;
+    if (m != chem::Method::ccsd_t) j["triples"] = nullptr;
     if (o.energy.abcd == chem::Abcd::direct)
         j["screening"] = {{"threshold", o.energy.screen},
                           {"tiles", r.v_tiles},
@@ -75,7 +81,7 @@ nlohmann::json to_json(const Options& o, const chem::NotConverged& e) {
     auto j = to_json(o, e.result());
     for (const char* energy : {"ccsd", "triples", "total", "t1_diagnostic"}) j[energy] = nullptr;
     if (e.where() == "scf")
-        for (const char* energy : {"rhf", "mp2"}) j[energy] = nullptr;
+        for (const char* unknown : {"nuclear", "rhf", "mp2", "orbitals", "smallest_overlap"}) j[unknown] = nullptr;
     j["stopped"] = {{"in", e.where()}, {"iterations", e.iterations()}, {"energy", e.energy()}, {"message", e.what()}};
     return j;
 }
@@ -182,7 +188,9 @@ Action add_energy(CLI::App& app) {
         ->check([](const std::string& path) {
             return path.empty() ? std::string("'' is no name of a file") : std::string();
         });
-    command->add_option("--tile", e.tile, "about this many orbitals in a tile")->capture_default_str();
+    command->add_option("--tile", e.tile, "about this many orbitals in a tile")
+        ->capture_default_str()
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}));
     command->add_option("--devices", o->devices, "GPUs to use: none, 0, 0,0 or all")->capture_default_str();
     add_memory(*command, o->memory,
                "refuse what needs more than this, as in 16GiB (default: what this machine has); with devices: of each");

@@ -360,8 +360,9 @@ void Calculation::correlate() {
     say("(T)");
     int told = 0;  // quarters of the work
     const auto tell = [&](double done, double total) {
-        if (static_cast<int>(4 * done / total) == told) return;
-        told = static_cast<int>(4 * done / total);
+        const int quarters = std::min(4, static_cast<int>(4 * done / total));  // the last ranks' turn may pass the end
+        if (quarters == told) return;
+        told = quarters;
         say(fmt::format("{:5} % {:43.2f} s", 25 * told, now_seconds() - start));
     };
     const auto triples =

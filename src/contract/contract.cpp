@@ -100,6 +100,13 @@ std::string describe(const Shape& shape, bool norms) {
     return fmt::format("{} with {} tiles ({:016x})", to_string(shape.grid()), shape.tile_count(), h);
 }
 
+std::string describe(const Distribution& distribution) {
+    std::string text = fmt::format("{} ranks:", distribution.ranks());
+    for (const auto& axis : distribution.axes())
+        text += fmt::format(" {}{}", axis.ranks, axis.deal == Distribution::Deal::cyclic ? "" : " blocked");
+    return text;
+}
+
 /// Ranks that call with different things would build different plans.
 void require_same_call(Communicator& ranks, const ContractionSpec& spec, const Shape& a, const Shape& b,
                        const ContractOptions& o) {
@@ -112,6 +119,8 @@ void require_same_call(Communicator& ranks, const ContractionSpec& spec, const S
                 {"the shape of B", describe(b, o.filter > 0)},
                 {"alpha", fmt::format("{} + {}i", o.alpha.real(), o.alpha.imag())},
                 {"beta", fmt::format("{} + {}i", o.beta.real(), o.beta.imag())},
+                {"conjugation of A and B", fmt::format("{} {}", o.conjugate_a, o.conjugate_b)},
+                {"the result's distribution", o.result_distribution ? describe(*o.result_distribution) : "default"},
                 {"filter", fmt::format("{}", o.filter)},
                 {"the given result shape", o.result_shape ? describe(*o.result_shape, false) : "none"},
                 {"memory", fmt::format("{}", o.memory)},

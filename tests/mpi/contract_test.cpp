@@ -225,6 +225,12 @@ TEST(ContractAcrossRanks, DifferentCallsAreRefused) {
     options = {};
     options.memory = last ? 1 << 30 : 1 << 29;
     refused("ik,kj->ij", options, "memory is '1073741824'");
+    options = {};
+    options.conjugate_a = last;
+    refused("ik,kj->ij", options, "conjugation of A and B is 'true false'");
+    options = {};
+    if (last) options.result_distribution = Distribution::even({t, t}, ranks.size());
+    refused("ik,kj->ij", options, "distribution is '");
     EXPECT_EQ(contract("ik,kj->ij", x, x).report.ranks, ranks.size());
 }
 

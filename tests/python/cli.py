@@ -477,6 +477,10 @@ class Energy(unittest.TestCase):
         # CCSD stops: its checkpoint stays, and the same command goes on from it, its count too.
         file = self.folder / "stopped.h5"
         common = ["energy", self.MOLECULES / "n2.xyz", "--basis", "sto-3g", "--method", "ccsd", "--json"]
+        out = json.loads(run("energy", self.MOLECULES / "h2o.xyz", "--max-iterations", 2, "--json", "--quiet", code=4).stdout)
+        self.assertEqual([out[x] for x in ("nuclear", "rhf", "orbitals", "total")], [None] * 4)
+        out = json.loads(run("energy", self.MOLECULES / "h2o.xyz", "--basis", "sto-3g", "--method", "mp2", "--json", "--quiet").stdout)
+        self.assertEqual([out[x] for x in ("ccsd", "triples", "t1_diagnostic")], [None] * 3)
         whole = json.loads(run(*common).stdout)
         self.assertEqual(whole["iterations_before"], 0)
         some = whole["scf_iterations"]
