@@ -151,6 +151,25 @@ TEST(Energy, OtherMoleculesAsPsi4) {
     }
 }
 
+/// A sodium ion has nothing but its core: neon far from it has its own correlation, whatever the order of orbitals.
+TEST(Energy, FrozenCoreIsOfEachAtom) {
+    const auto neon = run(parse_xyz("1\n\nNe 0 0 0\n", "ne"), "def2-svp", true);
+    auto m = parse_xyz("2\n\nNe 0 0 0\nNa 300 400 1200\n", "nane");
+    m.charge = 1;
+    EnergyOptions o;
+    o.basis = "def2-svp";
+    o.frozen_core = true;
+    std::vector<std::string> warnings;
+    o.warn = [&](const std::string& line) { warnings.push_back(line); };
+    const auto both = energy(m, o);
+    EXPECT_EQ(both.frozen, 6);
+    EXPECT_NEAR(both.mp2, neon.mp2, 1e-8);
+    EXPECT_NEAR(both.ccsd, neon.ccsd, 1e-8);
+    EXPECT_NEAR(both.triples, neon.triples, 1e-8);
+    ASSERT_EQ(warnings.size(), 1u);
+    EXPECT_NE(warnings[0].find("frozen core"), std::string::npos) << warnings[0];
+}
+
 TEST(Energy, OtherElementsAndSmallCases) {
     Molecule m = parse_xyz("1\n\nHe 0 0 0\n", "he");
     EXPECT_EQ(run(m, "sto-3g", false).total, run(m, "sto-3g", false, Method::rhf).total);  // no virtuals
