@@ -414,12 +414,12 @@ void Calculation::report_screening(DirectAbcd& abcd, const MoIntegrals& mo, cons
     result_.v_tiles = abcd.tiles();
     result_.v_tiles_made = abcd.tiles_made();
     if (options_.screen == 0) return;
-    const RealTensor tau = make_tau(t, work_);
-    const RealTensor screened = abcd.apply(tau, t.t1, work_);
-    abcd.set_screen(0);
-    RealTensor difference = add(1.0, screened, -1.0, abcd.apply(tau, t.t1, work_));
-    divide_by_energies(difference, orbitals);
-    result_.screen_change = correlation_energy(mo, difference, work_);
+    if (result_.v_tiles_made < result_.v_tiles) {
+        abcd.take_skipped();
+        RealTensor left_out = abcd.apply(make_tau(t, work_), t.t1, work_);
+        divide_by_energies(left_out, orbitals);
+        result_.screen_change = -correlation_energy(mo, left_out, work_);
+    }
     say(fmt::format("screening skipped {} of {} tiles of integrals; the energy changed by {:.1e} (first order)",
                     result_.v_tiles - result_.v_tiles_made, result_.v_tiles, result_.screen_change));
     if (!(std::abs(result_.screen_change) < kScreenNoticed))
