@@ -28,6 +28,7 @@ class Validator {
 
     void run() {
         steps();
+        order_.index();
         messages();
         arrivals();
         chains();
@@ -56,6 +57,7 @@ class Validator {
         chain_step_.assign(plan_.chains.size(), -1);
         move_step_.assign(plan_.moves.size(), -1);
         finish_step_.assign(plan_.finish_sums.size(), -1);
+        std::int64_t listed = 0;
         for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
             const auto& s = plan_.steps[i];
             const auto number = static_cast<std::int32_t>(i);
@@ -64,6 +66,8 @@ class Validator {
             ensure(s.first_dependency >= 0 && s.dependencies >= 0 &&
                        s.first_dependency + s.dependencies <= static_cast<std::int64_t>(plan_.dependencies.size()),
                    "step {}: dependencies out of range", i);
+            ensure(s.dependencies == 0 || s.first_dependency >= listed, "step {}: shares its dependencies", i);
+            if (s.dependencies > 0) listed = s.first_dependency + s.dependencies;
             for (std::int64_t d = s.first_dependency; d < s.first_dependency + s.dependencies; ++d) {
                 const auto from = plan_.dependencies[d];
                 ensure(from >= 0 && from < number, "step {} waits for step {}", i, from);
@@ -416,8 +420,16 @@ class Validator {
                    *std::min_element(y.births.begin(), y.births.end());
         });
         std::map<std::int64_t, std::pair<std::int64_t, const Life*>> held;  // begin -> end, who
-        for (const auto& life : lives) {
+        for (auto& life : lives) {
             if (life.bytes == 0) continue;
+            // A user that comes before the next one is over when that one is.
+            auto& users = life.users;
+            std::sort(users.begin(), users.end());
+            std::size_t kept = 0;
+            for (std::size_t i = 0; i < users.size(); ++i)
+                if (i + 1 == users.size() || (users[i] != users[i + 1] && !order_.before(users[i], users[i + 1])))
+                    users[kept++] = users[i];
+            users.resize(kept);
             ensure(life.offset >= 0 && life.offset + life.bytes <= limit,
                    "rank {} device {}: {} bytes at {} of an arena of {}", rank, device, life.bytes, life.offset, limit);
             ensure(life.offset % kTileAlignment == 0, "rank {} device {}: a tile at {}", rank, device, life.offset);

@@ -166,6 +166,7 @@ TEST(Validate, EveryTileThatComesIsUsed) {
         bad.arrivals.push_back(plan.arrivals[s.begin]);
         s.begin = static_cast<std::int64_t>(bad.arrivals.size()) - 1;
         s.end = s.begin + 1;
+        s.dependencies = 0;
         bad.steps.push_back(s);
         break;
     }
