@@ -59,10 +59,11 @@ for row in $rows; do
         v2) run_row 120 alkane-65-v2 alkane:65:v2 --devices 0 ;;
         v3) run_row 120 alkane-65-v3 alkane:65:v3 --devices 0 ;;
         simulate)
-            for problem in alkane:65:v1 "alkane:65:v1 --memory 16GiB" "dense:49152,49152,49152,1024 --memory 16GiB" synthetic:48000,96000,96000,0.25 alkane:65:v2 alkane:65:v3; do
-                file=simulate-$(echo "$problem" | tr -s ':,. ' '-')
+            for problem in alkane:65:v1 "alkane:65:v1 --memory 16GiB" "alkane:65:v1 --memory 16GiB --devices-per-rank 3 --devices-per-gpu 3" "dense:49152,49152,49152,1024 --memory 16GiB" synthetic:48000,96000,96000,0.25 alkane:65:v2 alkane:65:v3; do
+                file=simulate-$(echo "$problem" | sed 's/--devices-per-rank 3 --devices-per-gpu 3/000/' | tr -s ':,. ' '-')
+                case $problem in *devices-per-rank*) one= ;; *) one="--devices-per-rank 1" ;; esac
                 # shellcheck disable=SC2086
-                limited 60 tessera simulate $problem --machine this --devices-per-rank 1 --json > "$out/$file.json" 2> "$out/$file.log"
+                limited 60 tessera simulate $problem --machine this $one --json > "$out/$file.json" 2> "$out/$file.log"
                 echo "$file: status $?: $(tr -d '\n ' < "$out/$file.json" | cut -c1-300) $(tail -1 "$out/$file.log")"
             done
             ;;

@@ -16,6 +16,7 @@ struct Case {
     Abcd abcd;
     std::vector<int> devices;
     std::int64_t memory;
+    double from;  // small molecules have few contractions that pay
 };
 
 EnergyOptions options_of(const Case& c) {
@@ -44,7 +45,7 @@ TEST_P(CudaEnergy, IsThatOfTheCores) {
     EXPECT_EQ(cores.device_triples_flops, 0);
     o.devices = c.devices;
     o.device_memory = c.memory;
-    o.device_from = 1e6;  // small molecules have few contractions that pay
+    o.device_from = c.from;
     std::vector<std::string> warnings;
     o.warn = [&](const std::string& line) { warnings.push_back(line); };
     const auto there = energy(molecule, o);
@@ -68,18 +69,18 @@ TEST_P(CudaEnergy, IsThatOfTheCores) {
 }
 INSTANTIATE_TEST_SUITE_P(
     Molecules, CudaEnergy,
-    testing::Values(Case{"h2o_stored", "h2o", "cc-pvdz", Abcd::stored, {0}, 0},
-                    Case{"h2o_direct", "h2o", "cc-pvdz", Abcd::direct, {0}, 0},
-                    Case{"h2o_three_entries", "h2o", "cc-pvdz", Abcd::stored, {0, 0, 0}, std::int64_t{256} << 20},
-                    Case{"c2h6_stored", "c2h6", "cc-pvdz", Abcd::stored, {0}, 0},
-                    Case{"c2h6_direct", "c2h6", "cc-pvdz", Abcd::direct, {0}, std::int64_t{1} << 30}),
+    testing::Values(Case{"h2o_stored", "h2o", "cc-pvdz", Abcd::stored, {0}, 0, 1e5},
+                    Case{"h2o_direct", "h2o", "cc-pvdz", Abcd::direct, {0}, 0, 1e5},
+                    Case{"h2o_three_entries", "h2o", "cc-pvdz", Abcd::stored, {0, 0, 0}, std::int64_t{256} << 20, 1e5},
+                    Case{"c2h6_stored", "c2h6", "cc-pvdz", Abcd::stored, {0}, 0, 1e6},
+                    Case{"c2h6_direct", "c2h6", "cc-pvdz", Abcd::direct, {0}, std::int64_t{1} << 30, 1e6}),
     [](const auto& which) { return std::string(which.param.name); });
 
 /// A budget with room for contractions, but not for the triples.
 TEST(CudaEnergyOnce, WhatDoesNotFitRunsOnTheCores) {
     if (kernels::cuda::device_count() == 0) GTEST_SKIP() << "no CUDA device";
     const auto molecule = read_xyz(find_shared_data("molecules/h2o.xyz"));
-    EnergyOptions o = options_of({"", "h2o", "def2-svp", Abcd::stored, {}, 0});
+    EnergyOptions o = options_of({"", "h2o", "def2-svp", Abcd::stored, {}, 0, 0});
     const auto cores = energy(molecule, o);
     o.devices = {0};
     o.device_from = 1e6;
