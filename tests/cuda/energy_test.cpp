@@ -6,6 +6,7 @@
 
 #include "base/shared_data.hpp"
 #include "kernels/cuda/device.hpp"
+#include "support/leak_check.hpp"
 #include "tessera/chem/energy.hpp"
 
 namespace tessera::chem {

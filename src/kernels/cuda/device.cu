@@ -90,6 +90,7 @@ void set_device(int device) {
 }
 
 void synchronize() { check(cudaDeviceSynchronize(), "synchronize"); }
+void reset_device() { check(cudaDeviceReset(), "reset"); }
 
 DeviceBuffer::DeviceBuffer(std::size_t bytes) : bytes_(bytes) {
     if (bytes == 0) return;
