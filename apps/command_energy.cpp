@@ -210,9 +210,11 @@ Action add_energy(CLI::App& app) {
         ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}));
     command->add_option("--devices", o->devices, "GPUs to use: none, 0, 0,0 or all")->capture_default_str();
     command
-        ->add_option("--device-from", e.device_from,
-                     "multiply-adds from which on a contraction goes to the devices; smaller ones stay on the cores")
-        ->capture_default_str();
+        ->add_option(
+            "--device-from", e.device_from,
+            "multiply-adds from which on a contraction goes to the devices (default: where an estimate says that "
+            "it is faster there)")
+        ->check(CLI::NonNegativeNumber);
     add_memory(*command, o->memory,
                "refuse what needs more than this, as in 16GiB (default: what this machine has); with devices: of each");
     add_common(*command, o->common);

@@ -140,8 +140,6 @@ void Calculation::check() {
     require(options_.screen >= 0 && std::isfinite(options_.screen), "screening threshold {} is not a number >= 0",
             options_.screen);
     require(options_.share_from >= 0, "{} multiply-adds to share from is not a number >= 0", options_.share_from);
-    require(options_.device_from >= 0, "{} multiply-adds from which on devices are used is not a number >= 0",
-            options_.device_from);
     require(options_.tile >= 1, "tiles of {} orbitals: at least one is needed", options_.tile);
     require(options_.abcd == Abcd::stored || options_.method >= Method::ccsd,
             "--abcd direct: {} has no integrals over four virtuals", name(options_.method));

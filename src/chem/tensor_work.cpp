@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/clock.hpp"
+#include "base/parallel.hpp"
 #include "tessera/base/error.hpp"
 
 namespace tessera::chem {
@@ -55,9 +56,17 @@ RealTensor deal(const RealTensor& x, Communicator& ranks, int threads) {
 }  // namespace
 
 /// Ranks that do not share a contraction all do it, each on its cores: their devices may be one and the same.
-bool TensorWork::for_devices(double work, bool shared) const {
-    return !workers_.devices.empty() && (shared || workers_.rank_count() == 1) &&
-           work >= workers_.device_from * workers_.rank_count();
+bool TensorWork::for_devices(std::string_view spec, const RealOperand& a, const RealOperand& b, bool shared) const {
+    if (workers_.devices.empty() || !(shared || workers_.rank_count() == 1)) return false;
+    const double work = work_of(spec, a.shape(), &b.shape()) / workers_.rank_count();
+    if (workers_.device_from >= 0) return work >= workers_.device_from;
+    // Round figures: opening the devices, the way there and back through staging, and the rates of cores and devices.
+    constexpr double kOpen = 5e-3, kLink = 20e9, kCore = 40e9, kDevice = 40e12;
+    const auto c = ContractionSpec(spec).result_grid(a.shape().grid(), b.shape().grid()).element_total();
+    const double bytes =
+        8.0 * static_cast<double>(a.shape().grid().element_total() + b.shape().grid().element_total() + c);
+    const auto gpus = static_cast<double>(workers_.devices.size());
+    return 2 * work / (kCore * resolve_threads(threads_)) > kOpen + bytes / kLink + 2 * work / (kDevice * gpus);
 }
 
 /// What does not fit there runs on the cores.
@@ -91,7 +100,7 @@ Contraction<double> TensorWork::shared_product(std::string_view spec, const Real
         return contract<double>(spec, dealt[0] ? RealOperand(*dealt[0]) : a, dealt[1] ? RealOperand(*dealt[1]) : b,
                                 how);
     };
-    auto result = for_devices(work, shared) ? on_devices(options, run) : run(options);
+    auto result = for_devices(spec, a, b, shared) ? on_devices(options, run) : run(options);
     if (!shared) return result;
     const auto all = result.tensor.to_dense();
     result.tensor = RealTensor::from_dense(result.tensor.grid(), all);
@@ -133,7 +142,7 @@ void TensorWork::add_product(std::string_view spec, const RealOperand& a, const 
     }
     options.beta = 1;
     const auto run = [&](const ContractOptions& how) { return contract_into<double>(spec, a, b, c, how); };
-    note(for_devices(work, false) ? on_devices(options, run) : run(options), start);
+    note(for_devices(spec, a, b, false) ? on_devices(options, run) : run(options), start);
 }
 
 RealTensor TensorWork::lean_product(std::string_view spec, const RealOperand& a, const RealOperand& b) {

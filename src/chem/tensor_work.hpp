@@ -18,8 +18,8 @@ struct TensorWorkers {
     Communicator* ranks = nullptr;
     std::vector<int> devices;
     std::int64_t device_memory = 0;
-    double share_from = 5e7;   // multiply-adds that pay for messages
-    double device_from = 5e8;  // multiply-adds of a rank that pay for the way to its devices
+    double share_from = 5e7;  // multiply-adds that pay for messages
+    double device_from = -1;  // multiply-adds of a rank that pay for the way to its devices; < 0: by an estimate
     int rank_count() const { return ranks ? ranks->size() : 1; }
 };
 
@@ -56,7 +56,7 @@ class TensorWork {
 
   private:
     void note(ContractReport report, double start);
-    bool for_devices(double work, bool shared) const;
+    bool for_devices(std::string_view spec, const RealOperand& a, const RealOperand& b, bool shared) const;
     template <class Run>
     auto on_devices(const ContractOptions& options, const Run& run);
     Contraction<double> shared_product(std::string_view spec, const RealOperand& a, const RealOperand& b,

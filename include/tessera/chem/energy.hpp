@@ -40,10 +40,11 @@ struct EnergyOptions {
     /// Multiply-adds from which on a contraction pays for messages.
     double share_from = 5e7;
     /// GPUs (of each rank) for large contractions and the triples; bytes on each, 0: what is free; multiply-adds of a
-    /// rank from which on a contraction pays for the way there. What does not fit there runs on the cores.
+    /// rank from which on a contraction goes there, < 0: where that is faster by an estimate from its operations, its
+    /// bytes and the number of threads. What does not fit there runs on the cores.
     std::vector<int> devices;
     std::int64_t device_memory = 0;
-    double device_from = 5e8;
+    double device_from = -1;
     /// Progress, a line at a time.
     std::function<void(const std::string&)> log;
     /// What may make the result worse than it looks, a line at a time. None: as lines "warning: ..." of the log.
