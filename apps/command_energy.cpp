@@ -39,6 +39,11 @@ double peak_memory_bytes() {
     return 1024.0 * static_cast<double>(usage.ru_maxrss);
 }
 
+double share_on_devices(const chem::EnergyResult& r) {
+    const double all = r.contraction_flops + r.triples_flops;
+    return all > 0 ? (r.device_contraction_flops + r.device_triples_flops) / all : 0;
+}
+
 nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
     const double tensor_seconds = r.contraction_seconds + r.triples_seconds;
     nlohmann::json j{
@@ -81,6 +86,15 @@ nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
     if (m == chem::Method::rhf || m == chem::Method::mp2)
         for (const char* energy : {"ccsd", "t1_diagnostic"}) j[energy] = nullptr;
     if (m != chem::Method::ccsd_t) j["triples"] = nullptr;
+    if (!o.energy.devices.empty())
+        j["on_devices"] = {
+            {"devices", o.energy.devices},
+            {"device_from", o.energy.device_from},
+            {"contractions", r.device_contractions},
+            {"flops", {{"contractions", r.device_contraction_flops}, {"triples", r.device_triples_flops}}},
+            {"share_of_flops", share_on_devices(r)},
+            {"loaded_bytes", r.device_loaded_bytes},
+            {"stored_bytes", r.device_stored_bytes}};
     if (o.energy.abcd == chem::Abcd::direct)
         j["screening"] = {{"threshold", o.energy.screen},
                           {"tiles", r.v_tiles},
@@ -126,6 +140,9 @@ std::string summary(const Options& o, const chem::EnergyResult& r) {
                            r.v_tiles_made, r.v_tiles,
                            100.0 * static_cast<double>(r.v_tiles - r.v_tiles_made) / static_cast<double>(r.v_tiles),
                            r.screen_change);
+    if (!o.energy.devices.empty())
+        out += fmt::format("on devices: {} of {} contractions{}, {:.1f} % of all operations\n", r.device_contractions,
+                           r.contractions, r.device_triples_flops > 0 ? " and (T)" : "", 100 * share_on_devices(r));
     out += fmt::format("time {}, peak memory {}\n", format_seconds(r.seconds),
                        format_bytes(static_cast<std::int64_t>(peak_memory_bytes())));
     return out;
@@ -206,6 +223,12 @@ Action add_energy(CLI::App& app) {
         ->capture_default_str()
         ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}));
     command->add_option("--devices", o->devices, "GPUs to use: none, 0, 0,0 or all")->capture_default_str();
+    command
+        ->add_option(
+            "--device-from", e.device_from,
+            "multiply-adds from which on a contraction goes to the devices (default: where an estimate says that "
+            "it is faster there)")
+        ->check(CLI::NonNegativeNumber);
     add_memory(*command, o->memory,
                "refuse what needs more than this, as in 16GiB (default: what this machine has); with devices: of each");
     add_common(*command, o->common);

@@ -5,7 +5,9 @@
 #include "base/check.hpp"
 #include "base/units.hpp"
 #include "command.hpp"
+#include "commit.hpp"
 #include "io/trace.hpp"
+#include "kernels/cuda/device.hpp"
 #include "papers.hpp"
 #include "planning.hpp"
 #include "tessera/simulate/simulate.hpp"
@@ -42,8 +44,14 @@ void run_papers(const Options& o) {
                         {"within", r.within()},
                         {"fitted_on", r.fitted_on},
                         {"command", r.command},
-                        {"reason", r.within() ? "" : r.reason}});
-    print_json({{"machine", "summit"}, {"fitted", table.fitted}, {"rows", rows}});
+                        {"reason", r.reason}});
+    print_json({{"machine", "summit"}, {"commit", bench::build_commit()}, {"fitted", table.fitted}, {"rows", rows}});
+}
+
+/// Of the device that was measured; null where the machine was read from a file or has none.
+nlohmann::json measured_driver(const MachineModel& machine) {
+    if (machine.name != "this" || kernels::cuda::device_count() == 0) return nullptr;
+    return kernels::cuda::device_info(0).driver;
 }
 
 void run(const Options& o) {
@@ -62,10 +70,13 @@ void run(const Options& o) {
         return print_json({
             {"problem", planned.problem.name},
             {"machine", planned.machine.name},
+            {"commit", bench::build_commit()},
+            {"driver", measured_driver(planned.machine)},
             {"algorithm", plan.algorithm},
             {"blocks", plan.blocks},
             {"ranks", plan.ranks},
             {"devices_per_rank", plan.devices_per_rank},
+            {"devices_per_gpu", planned.machine.devices_per_gpu},
             {"grid", {plan.grid_rows, plan.grid_cols}},
             {"flops", n.flops},
             {"products", n.products},

@@ -41,6 +41,11 @@ void add_planning(CLI::App& command, PlanningOptions& o, bool problem_required) 
     command.add_option("--ranks", o.ranks, "MPI ranks")->capture_default_str()->check(CLI::Range(1, kMostRanks));
     command.add_option("--devices-per-rank", o.devices_per_rank, "GPUs of a rank, 0 for none (default: the machine's)")
         ->check(CLI::Range(0, 1024));
+    command
+        .add_option("--devices-per-gpu", o.devices_per_gpu,
+                    "so many devices of a rank are one and the same GPU, as in run --devices 0,0,0 (default: the "
+                    "machine's)")
+        ->check(CLI::Range(1, 1024));
     add_memory(command, o.memory,
                "hard budget for tiles, as in 16GiB: of each device, without devices of a rank's host (default: the "
                "machine's)");
@@ -65,6 +70,14 @@ Planned make_plan(const PlanningOptions& o, MachineModel machine) {
     require(std::isfinite(o.filter) && o.filter >= 0, "--filter {} is not a finite number >= 0", o.filter);
     machine.ranks = o.ranks;
     if (o.devices_per_rank >= 0) machine.devices_per_rank = o.devices_per_rank;
+    if (o.devices_per_gpu > 0) machine.devices_per_gpu = o.devices_per_gpu;
+    require(machine.devices_per_gpu <= std::max(1, machine.devices_per_rank),
+            "--devices-per-gpu {}: a rank has {} devices", machine.devices_per_gpu, machine.devices_per_rank);
+    require(machine.devices_per_gpu == 1 || machine.devices_per_rank <= 60 * machine.devices_per_gpu,
+            "--devices-per-gpu {}: a rank has {} devices, more than 60 shared GPUs", machine.devices_per_gpu,
+            machine.devices_per_rank);
+    // Without a budget the devices of a GPU have its memory together.
+    machine.device.memory /= machine.devices_per_gpu;
     require(machine.devices_per_rank == 0 || machine.device.memory > 0,
             "--devices-per-rank {}: machine {} has no devices", machine.devices_per_rank, machine.name);
     Planned out;

@@ -13,12 +13,12 @@ namespace tessera::app {
 
 struct PlanningOptions {
     std::string problem, machine = "this", memory, algorithm = "auto", blocks = "auto", grid, b = "auto";
-    int ranks = 1, devices_per_rank = -1;
+    int ranks = 1, devices_per_rank = -1, devices_per_gpu = 0;
     double filter = 0;
     PlanParameters parameters;
 };
-/// Adds the problem and --machine --ranks --devices-per-rank --memory --algorithm --blocks --grid --b --filter and the
-/// parameters.
+/// Adds the problem and --machine --ranks --devices-per-rank --devices-per-gpu --memory --algorithm --blocks --grid --b
+/// --filter and the parameters.
 void add_planning(CLI::App& command, PlanningOptions& options, bool problem_required);
 
 struct Planned {

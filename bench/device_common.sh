@@ -7,7 +7,7 @@ find_cublas() {
     done
 }
 
-# sanitize PREFIX-OR-FOLDER/ TEST FILTER OUTPUT-STEM [TOOLS]: memcheck and racecheck, each into a file of its own.
+# sanitize PREFIX-OR-FOLDER/ TEST FILTER OUTPUT-STEM [TOOLS]: memcheck (leaks included) and racecheck, each into a file of its own.
 # racecheck takes TEST_race where there is one: a build with -DTESSERA_RACECHECK.
 sanitize() {
     command -v compute-sanitizer > /dev/null || return 0
@@ -18,8 +18,10 @@ sanitize() {
         esac
         name=$2
         [ $tool = racecheck ] && [ -x "$folder$2_race" ] && name=$2_race
+        more=
+        [ $tool = memcheck ] && more="--leak-check full"
         # shellcheck disable=SC2086
-        timeout "${SANITIZER_SECONDS:-150}" compute-sanitizer --tool $tool --target-processes all $start$name --gtest_filter="$3" > "$4-$tool.txt" 2>&1
+        timeout "${SANITIZER_SECONDS:-150}" compute-sanitizer --tool $tool $more --target-processes all $start$name --gtest_filter="$3" > "$4-$tool.txt" 2>&1
         echo "$name $tool: status $?: $(tail -1 "$4-$tool.txt")"
     done
 }

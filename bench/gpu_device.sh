@@ -12,6 +12,18 @@ mkdir -p "$out"
 go() {
     name=$1
     shift
+    case $name in
+        mpi_ranks)
+            ranks=$1 program=$2
+            shift 2
+            mpirun --allow-run-as-root --oversubscribe -n "$ranks" ${prefix:-env} "$([ -n "$prefix" ] || echo "$here/build/tests/")$program" "$@"
+            return
+            ;;
+        command_line)
+            if [ -n "$prefix" ]; then "$here/tests/cuda/command_line.sh" "$prefix" tessera; else "$here/tests/cuda/command_line.sh" "$here/build/tessera"; fi
+            return
+            ;;
+    esac
     if [ -n "$prefix" ]; then "$prefix" "$name" "$@"; return; fi
     case $name in
         tessera) "$here/build/tessera" "$@" ;;
@@ -44,11 +56,22 @@ run_row() {  # limit, file, arguments of tessera run
 for row in $rows; do
     case $row in
         test)
-            for name in cuda_execute_test cuda_contract_test; do
-                limited 120 $name > "$out/$name.log" 2>&1
+            for name in cuda_execute_test cuda_contract_test cuda_energy_test; do
+                limited 150 $name > "$out/$name.log" 2>&1
                 echo "$name: status $?: $(tail -1 "$out/$name.log")"
                 grep -A4 Failure "$out/$name.log" | head -40
             done
+            # Ranks that share the GPU, where the machine can start ranks.
+            for name in contract energy; do
+                command -v mpirun > /dev/null || { echo "cuda_mpi_${name}_test: not run, no mpirun here" && continue; }
+                limited 150 mpi_ranks 2 cuda_mpi_${name}_test "--gtest_filter=*SameBits*:*IsThatOfOneRank*" > "$out/cuda_mpi_$name.log" 2>&1
+                echo "cuda_mpi_${name}_test on 2 ranks: status $?: $(tail -1 "$out/cuda_mpi_$name.log")"
+                grep -A4 Failure "$out/cuda_mpi_$name.log" | head -40
+            done
+            # The command line on the device, its errors included.
+            MOLECULES=$here/share/molecules limited 150 command_line > "$out/command_line.log" 2>&1
+            echo "command_line.sh: status $?: $(tail -1 "$out/command_line.log")"
+            grep FAILED "$out/command_line.log"
             ;;
         v1) run_row 120 alkane-65-v1 alkane:65:v1 --devices 0 ;;
         v1_16) run_row 120 alkane-65-v1-16GiB alkane:65:v1 --devices 0 --memory 16GiB ;;
@@ -59,15 +82,16 @@ for row in $rows; do
         v2) run_row 120 alkane-65-v2 alkane:65:v2 --devices 0 ;;
         v3) run_row 120 alkane-65-v3 alkane:65:v3 --devices 0 ;;
         simulate)
-            for problem in alkane:65:v1 "alkane:65:v1 --memory 16GiB" "dense:49152,49152,49152,1024 --memory 16GiB" synthetic:48000,96000,96000,0.25 alkane:65:v2 alkane:65:v3; do
-                file=simulate-$(echo "$problem" | tr -s ':,. ' '-')
+            for problem in alkane:65:v1 "alkane:65:v1 --memory 16GiB" "alkane:65:v1 --memory 16GiB --devices-per-rank 3 --devices-per-gpu 3" "dense:49152,49152,49152,1024 --memory 16GiB" synthetic:48000,96000,96000,0.25 alkane:65:v2 alkane:65:v3; do
+                file=simulate-$(echo "$problem" | sed 's/--devices-per-rank 3 --devices-per-gpu 3/000/' | tr -s ':,. ' '-')
+                case $problem in *devices-per-rank*) one= ;; *) one="--devices-per-rank 1" ;; esac
                 # shellcheck disable=SC2086
-                limited 60 tessera simulate $problem --machine this --devices-per-rank 1 --json > "$out/$file.json" 2> "$out/$file.log"
+                limited 60 tessera simulate $problem --machine this $one --json > "$out/$file.json" 2> "$out/$file.log"
                 echo "$file: status $?: $(tr -d '\n ' < "$out/$file.json" | cut -c1-300) $(tail -1 "$out/$file.log")"
             done
             ;;
         sanitizer)
-            sanitize "${prefix:-$here/build/tests/}" cuda_execute_test 'CudaExecute/1.Random*:CudaExecuteOnce.Larg*' "$out/execute"
+            sanitize "${prefix:-$here/build/tests/}" cuda_execute_test 'CudaExecute/1.Random*:CudaExecuteOnce.Larg*:CudaExecuteOnce.Faults' "$out/execute"
             ;;
     esac
 done

@@ -59,7 +59,8 @@ class Calculation {
     Calculation(const Molecule& molecule, const EnergyOptions& options)
         : molecule_(molecule),
           options_(options),
-          work_({options.threads, options.communicator, options.devices, options.device_memory, options.share_from}) {}
+          work_({options.threads, options.communicator, options.devices, options.device_memory, options.share_from,
+                 options.device_from}) {}
 
     EnergyResult run() {
         const double start = now_seconds();
@@ -67,6 +68,11 @@ class Calculation {
             result_.contractions = work_.count();
             result_.contraction_seconds = work_.seconds();
             result_.contraction_flops = work_.flops();
+            const auto& there = work_.on_devices();
+            result_.device_contractions = there.count;
+            result_.device_contraction_flops = there.flops;
+            result_.device_loaded_bytes = there.loaded_bytes;
+            result_.device_stored_bytes = there.stored_bytes;
             result_.seconds = now_seconds() - start;
         };
         try {
@@ -82,6 +88,9 @@ class Calculation {
         result_.total = result_.rhf + (options_.method == Method::mp2 ? result_.mp2 : result_.ccsd + result_.triples);
         result_.converged = true;
         finish();
+        if (work_.on_devices().refused > 0)
+            warn(fmt::format("{} contractions do not fit in the memory of the devices: they ran on the cores",
+                             work_.on_devices().refused));
         return result_;
     }
 
@@ -400,10 +409,11 @@ void Calculation::correlate() {
         told = quarters;
         say(fmt::format("{:5} % {:43.2f} s", 25 * told, now_seconds() - start));
     };
-    const auto triples =
-        triples_energy(mo, orbitals, cc_result.amplitudes, options_.threads, options_.communicator, tell);
+    const auto triples = triples_energy(mo, orbitals, cc_result.amplitudes, work_.workers(), tell);
+    if (!triples.why_not.empty()) warn(triples.why_not);
     result_.triples = triples.energy;
     result_.triples_flops = triples.flops;
+    result_.device_triples_flops = triples.device_flops;
     result_.triples_seconds = now_seconds() - start;
     say(fmt::format("(T) {:.10f} in {:.2f} s", result_.triples, result_.triples_seconds));
 }

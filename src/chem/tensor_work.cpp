@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/clock.hpp"
+#include "base/parallel.hpp"
 #include "tessera/base/error.hpp"
 
 namespace tessera::chem {
@@ -12,6 +13,12 @@ void TensorWork::note(ContractReport report, double start) {
     seconds_ += now_seconds() - start;
     flops_ += report.flops;
     ++count_;
+    if (!report.devices.empty()) {
+        ++on_devices_.count;
+        on_devices_.flops += report.flops;
+        on_devices_.loaded_bytes += report.loaded_bytes;
+        on_devices_.stored_bytes += report.stored_bytes;
+    }
     last_ = std::move(report);
 }
 
@@ -48,22 +55,53 @@ RealTensor deal(const RealTensor& x, Communicator& ranks, int threads) {
 
 }  // namespace
 
+/// Ranks that do not share a contraction all do it, each on its cores: their devices may be one and the same.
+bool TensorWork::for_devices(std::string_view spec, const RealOperand& a, const RealOperand& b, bool shared) const {
+    if (workers_.devices.empty() || !(shared || workers_.rank_count() == 1)) return false;
+    const double work = work_of(spec, a.shape(), &b.shape()) / workers_.rank_count();
+    if (workers_.device_from >= 0) return work >= workers_.device_from;
+    // Round figures: opening the devices, the way there and back through staging, and the rates of cores and devices.
+    constexpr double kOpen = 5e-3, kLink = 20e9, kCore = 40e9, kDevice = 40e12;
+    const auto c = ContractionSpec(spec).result_grid(a.shape().grid(), b.shape().grid()).element_total();
+    const double bytes =
+        8.0 * static_cast<double>(a.shape().grid().element_total() + b.shape().grid().element_total() + c);
+    const auto gpus = static_cast<double>(workers_.devices.size());
+    return 2 * work / (kCore * resolve_threads(threads_)) > kOpen + bytes / kLink + 2 * work / (kDevice * gpus);
+}
+
+/// What does not fit there runs on the cores.
+template <class Run>
+auto TensorWork::on_devices(const ContractOptions& options, const Run& run) {
+    ContractOptions there = options;
+    there.devices = workers_.devices;
+    there.device_memory = workers_.device_memory;
+    there.memory = 0;  // tiles pass through staging; what is made is not kept
+    try {
+        return run(there);
+    } catch (const BudgetError&) {
+        ++on_devices_.refused;
+    }
+    return run(options);
+}
+
 /// On all ranks and devices where it pays; the result is whole on every rank.
 Contraction<double> TensorWork::shared_product(std::string_view spec, const RealOperand& a, const RealOperand& b,
                                                ContractOptions options) {
-    const bool large = work_of(spec, a.shape(), &b.shape()) >= workers_.share_from;
-    if (large) {
-        options.devices = workers_.devices;
-        options.device_memory = workers_.device_memory;
-    }
-    if (!large || workers_.rank_count() == 1) return contract<double>(spec, a, b, options);
-    options.memory = 0;
-    options.communicator = workers_.ranks;
+    const double work = work_of(spec, a.shape(), &b.shape());
+    const bool shared = workers_.rank_count() > 1 && work >= workers_.share_from;
     std::optional<RealTensor> dealt[2];
-    if (a.stored()) dealt[0] = deal(*a.stored(), *workers_.ranks, threads_);
-    if (b.stored()) dealt[1] = deal(*b.stored(), *workers_.ranks, threads_);
-    auto result =
-        contract<double>(spec, dealt[0] ? RealOperand(*dealt[0]) : a, dealt[1] ? RealOperand(*dealt[1]) : b, options);
+    if (shared) {
+        options.memory = 0;
+        options.communicator = workers_.ranks;
+        if (a.stored()) dealt[0] = deal(*a.stored(), *workers_.ranks, threads_);
+        if (b.stored()) dealt[1] = deal(*b.stored(), *workers_.ranks, threads_);
+    }
+    const auto run = [&](const ContractOptions& how) {
+        return contract<double>(spec, dealt[0] ? RealOperand(*dealt[0]) : a, dealt[1] ? RealOperand(*dealt[1]) : b,
+                                how);
+    };
+    auto result = for_devices(spec, a, b, shared) ? on_devices(options, run) : run(options);
+    if (!shared) return result;
     const auto all = result.tensor.to_dense();
     result.tensor = RealTensor::from_dense(result.tensor.grid(), all);
     return result;
@@ -95,14 +133,16 @@ void TensorWork::add_product(std::string_view spec, const RealOperand& a, const 
     ContractOptions options;
     options.alpha = alpha;
     options.threads = threads_for(spec, a.shape(), &b.shape(), threads_);
-    if (workers_.rank_count() > 1 && work_of(spec, a.shape(), &b.shape()) >= workers_.share_from) {
+    const double work = work_of(spec, a.shape(), &b.shape());
+    if (workers_.rank_count() > 1 && work >= workers_.share_from) {
         auto result = shared_product(spec, a, b, options);
         c = add(1.0, result.tensor, 1.0, c);
         note(std::move(result.report), start);
         return;
     }
     options.beta = 1;
-    note(contract_into<double>(spec, a, b, c, options), start);
+    const auto run = [&](const ContractOptions& how) { return contract_into<double>(spec, a, b, c, how); };
+    note(for_devices(spec, a, b, false) ? on_devices(options, run) : run(options), start);
 }
 
 RealTensor TensorWork::lean_product(std::string_view spec, const RealOperand& a, const RealOperand& b) {

@@ -18,7 +18,8 @@ struct TensorWorkers {
     Communicator* ranks = nullptr;
     std::vector<int> devices;
     std::int64_t device_memory = 0;
-    double share_from = 5e7;  // multiply-adds that pay for messages, or for the way to a device
+    double share_from = 5e7;  // multiply-adds that pay for messages
+    double device_from = -1;  // multiply-adds of a rank that pay for the way to its devices; < 0: by an estimate
     int rank_count() const { return ranks ? ranks->size() : 1; }
 };
 
@@ -45,9 +46,19 @@ class TensorWork {
     double flops() const { return flops_; }
     std::int64_t count() const { return count_; }
     const ContractReport& last() const { return last_; }
+    /// Of these, what ran on devices, and the bytes that took there and back.
+    struct OnDevices {
+        std::int64_t count = 0, loaded_bytes = 0, stored_bytes = 0;
+        double flops = 0;
+        std::int64_t refused = 0;  // did not fit in the devices' memory and ran on the cores
+    };
+    const OnDevices& on_devices() const { return on_devices_; }
 
   private:
     void note(ContractReport report, double start);
+    bool for_devices(std::string_view spec, const RealOperand& a, const RealOperand& b, bool shared) const;
+    template <class Run>
+    auto on_devices(const ContractOptions& options, const Run& run);
     Contraction<double> shared_product(std::string_view spec, const RealOperand& a, const RealOperand& b,
                                        ContractOptions options);
     TensorWorkers workers_;
@@ -55,6 +66,7 @@ class TensorWork {
     double seconds_ = 0, flops_ = 0;
     std::int64_t count_ = 0;
     ContractReport last_;
+    OnDevices on_devices_;
 };
 
 /// Rows x columns of a matrix, every tile.

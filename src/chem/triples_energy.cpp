@@ -1,13 +1,47 @@
 #include "chem/triples_energy.hpp"
 
-#include "tessera/kernels/triples.hpp"
+#include "chem/triples_device.hpp"
+#include "contract/machine_for.hpp"
+#include "tessera/comm/world.hpp"
 
 namespace tessera::chem {
 
+namespace {
+
+void on_cores(const kernels::ClosedShellTensors& x, int threads, int rank, int size, const TriplesProgress& progress,
+              TriplesResult& out) {
+    kernels::FusedWorkspace workspace;
+    kernels::FusedOptions options;
+    options.threads = threads;
+    options.workspace = &workspace;
+    std::int64_t done = 0;
+    const std::int64_t o = x.occupied;
+    using Range = TripleBlock::Range;
+    const auto add = [&](Range k, Range j, Range i, double orders) {
+        if (k.extent < 1 || i.extent < 1) return;
+        kernels::ClosedShellBlock block;
+        kernels::closed_shell_block(x, {k.begin, j.begin, i.begin}, {k.extent, j.extent, i.extent}, block);
+        block.epilogue.scale *= orders;
+        out.energy += kernels::fused_energy(block.extents, block.terms, block.epilogue, options);
+        out.flops += kernels::fused_flops(block.extents, block.terms);
+    };
+    // All orders of i, j, k give the same energy. For each j: all k < j < i at once, which stand for six orders, then
+    // all (k, j, j), for three; k = j adds nothing. The kernel runs its vectors along the longest of the ranges.
+    // Ranks take the j in turn.
+    for (std::int64_t j = rank; j < o; j += size) {
+        add({0, j}, {j, 1}, {j + 1, o - 1 - j}, 6);
+        add({0, o}, {j, 1}, {j, 1}, 3);
+        if (progress) progress(static_cast<double>(done += size), static_cast<double>(o));
+    }
+}
+
+}  // namespace
+
 TriplesResult triples_energy(const MoIntegrals& integrals, const Orbitals& orbitals, const Amplitudes& amplitudes,
-                             int threads, Communicator* ranks,
-                             const std::function<void(double done, double total)>& progress) {
+                             const TensorWorkers& workers, const TriplesProgress& progress) {
     TriplesResult out;
+    const int threads = workers.threads;
+    Communicator* const ranks = workers.ranks;
     kernels::ClosedShellTensors x;
     x.occupied = orbitals.occupied_count();
     x.virtuals = orbitals.virtual_count();
@@ -23,37 +57,24 @@ TriplesResult triples_energy(const MoIntegrals& integrals, const Orbitals& orbit
     x.occupied_energies = orbitals.occupied_energies.data();
     x.virtual_energies = orbitals.virtual_energies.data();
 
-    kernels::FusedWorkspace workspace;
-    kernels::FusedOptions options;
-    options.threads = threads;
-    options.workspace = &workspace;
-    std::int64_t done = 0;
-    const std::int64_t o = x.occupied;
-    struct Range {
-        std::int64_t begin, extent;
-    };
-    const auto add = [&](Range k, Range j, Range i, double orders) {
-        if (k.extent < 1 || i.extent < 1) return;
-        kernels::ClosedShellBlock block;
-        kernels::closed_shell_block(x, {k.begin, j.begin, i.begin}, {k.extent, j.extent, i.extent}, block);
-        block.epilogue.scale *= orders;
-        out.energy += kernels::fused_energy(block.extents, block.terms, block.epilogue, options);
-        out.flops += kernels::fused_flops(block.extents, block.terms);
-    };
-    // All orders of i, j, k give the same energy. For each j: all k < j < i at once, which stand for six orders, then
-    // all (k, j, j), for three; k = j adds nothing. The kernel runs its vectors along the longest of the ranges.
-    // Ranks take the j in turn.
-    const int rank = ranks ? ranks->rank() : 0, size = ranks ? ranks->size() : 1;
-    for (std::int64_t j = rank; j < o; j += size) {
-        add({0, j}, {j, 1}, {j + 1, o - 1 - j}, 6);
-        add({0, o}, {j, 1}, {j, 1}, 3);
-        if (progress) progress(static_cast<double>(done += size), static_cast<double>(o));
+    const int rank = ranks ? ranks->rank() : 0, size = workers.rank_count();
+    bool done_there = false;
+    if (!workers.devices.empty()) {
+        ContractOptions options;
+        options.devices = workers.devices;
+        options.device_memory = workers.device_memory;
+        // The same for all ranks: nearly what is free where nothing is said.
+        const auto memory = machine_for(ranks ? *ranks : self_communicator(), options).device.memory;
+        out = device_triples(x, workers.devices, memory, rank, size, progress);
+        done_there = out.why_not.empty();
     }
+    if (!done_there) on_cores(x, threads, rank, size, progress, out);
     if (size > 1) {
-        double all[] = {out.energy, out.flops};
+        double all[] = {out.energy, out.flops, out.device_flops};
         ranks->sum(std::span<double>(all));
         out.energy = all[0];
         out.flops = all[1];
+        out.device_flops = all[2];
     }
     return out;
 }

@@ -1,7 +1,8 @@
 #pragma once
-// The (T) correction, by the fused triples kernel.
+// The (T) correction, by the fused triples kernel: on the cores, or on CUDA devices.
 
 #include <functional>
+#include <string>
 
 #include "chem/ccsd.hpp"
 
@@ -9,10 +10,12 @@ namespace tessera::chem {
 
 struct TriplesResult {
     double energy = 0, flops = 0;
+    double device_flops = 0;  // of these, on devices
+    std::string why_not;      // devices were given, but not used
 };
-/// Ranks (none: this process) share the work; all get the result.
+using TriplesProgress = std::function<void(double done, double total)>;
+/// Ranks (none: this process) share the work, each on its devices where it has some; all get the result.
 TriplesResult triples_energy(const MoIntegrals& integrals, const Orbitals& orbitals, const Amplitudes& amplitudes,
-                             int threads, Communicator* ranks,
-                             const std::function<void(double done, double total)>& progress);
+                             const TensorWorkers& workers, const TriplesProgress& progress);
 
 }  // namespace tessera::chem

@@ -2,6 +2,7 @@
 #include "tessera/kernels/triples.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <tuple>
 
@@ -104,6 +105,56 @@ void check_energy(const BlockExtents& extents, std::span<const FusedTerm> terms,
         require(extents[3] == extents[4] && extents[4] == extents[5],
                 "triples energy: closed-shell weights need equal virtual ranges, not {}, {}, {}", extents[3],
                 extents[4], extents[5]);
+}
+
+void check_energy_result(const BlockExtents& extents, const std::array<const double*, kBlockRank>& orbital_energies,
+                         double energy) {
+    if (std::isfinite(energy)) return;
+    for (int n = 0; n < kBlockRank; ++n)
+        for (std::int64_t x = 0; x < extents[n]; ++x)
+            require(std::isfinite(orbital_energies[n][x]), "triples energy: orbital energy {} of index {} is {}", x, n,
+                    orbital_energies[n][x]);
+    // Sums over three indices, with which of each they are: the nearest of both sides.
+    const auto sums = [&](int first) {
+        std::vector<std::pair<double, std::int64_t>> list;
+        std::int64_t number = 0;
+        for (std::int64_t x = 0; x < extents[first]; ++x)
+            for (std::int64_t y = 0; y < extents[first + 1]; ++y)
+                for (std::int64_t z = 0; z < extents[first + 2]; ++z)
+                    list.emplace_back(
+                        orbital_energies[first][x] + orbital_energies[first + 1][y] + orbital_energies[first + 2][z],
+                        number++);
+        std::ranges::sort(list);
+        return list;
+    };
+    constexpr double kMostSums = 1 << 24;
+    for (int first : {0, 3})
+        if (static_cast<double>(extents[first]) * static_cast<double>(extents[first + 1]) *
+                static_cast<double>(extents[first + 2]) >
+            kMostSums)
+            return;
+    const auto occupied = sums(0), virtuals = sums(3);
+    double least = INFINITY;
+    std::int64_t at[2] = {0, 0};
+    std::size_t v = 0;
+    for (const auto& [e, number] : occupied) {
+        while (v + 1 < virtuals.size() && std::abs(virtuals[v + 1].first - e) <= std::abs(virtuals[v].first - e)) ++v;
+        if (std::abs(e - virtuals[v].first) >= least) continue;
+        least = std::abs(e - virtuals[v].first);
+        at[0] = number;
+        at[1] = virtuals[v].second;
+    }
+    constexpr double kVanishes = 1e-13;  // sums of energies are no better than this
+    if (least > kVanishes) return;
+    const auto index = [&](int n) {
+        std::int64_t rest = at[n / 3];
+        for (int m = n / 3 * 3 + 2; m > n; --m) rest /= extents[m];
+        return rest % extents[n];
+    };
+    user_error(
+        "triples energy: the denominator of k {}, j {}, i {}, c {}, b {}, a {} is {}: orbital energies must not "
+        "meet",
+        index(0), index(1), index(2), index(3), index(4), index(5), least);
 }
 
 double fused_flops(const BlockExtents& extents, std::span<const FusedTerm> terms) {

@@ -39,6 +39,7 @@ std::vector<Field> fields_of(MachineModel& m) {
         real("make_bytes_per_second", &m.make_bytes_per_second),
         real("copy_bytes_per_second", &m.copy_bytes_per_second),
         whole("devices_per_rank", &m.devices_per_rank, 0),
+        whole("devices_per_gpu", &m.devices_per_gpu, 1),
         bytes("device.memory", &m.device.memory),
         real("device.gemm.flops_per_second", &m.device.gemm.flops_per_second),
         real("device.gemm.half_size", &m.device.gemm.half_size),
@@ -150,6 +151,9 @@ MachineFile parse_machine(std::string_view json, std::string_view origin) {
             m.devices_per_rank);
     require(m.devices_per_rank <= 1024, "machine {}: field 'devices_per_rank' is {}: 1024 is the most it may be",
             origin, m.devices_per_rank);
+    require(m.devices_per_gpu <= std::max(1, m.devices_per_rank),
+            "machine {}: field 'devices_per_gpu' is {}, but a rank has {} devices", origin, m.devices_per_gpu,
+            m.devices_per_rank);
     return file;
 }
 

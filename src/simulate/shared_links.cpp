@@ -4,14 +4,14 @@
 
 namespace tessera {
 
-bool SharedLinks::limits(std::uint8_t links) const {
-    for (int l = 0; l < 4; ++l)
+bool SharedLinks::limits(Links links) const {
+    for (std::size_t l = 0; l < capacity_.size(); ++l)
         if ((links >> l & 1) && capacity_[l] > 0) return true;
     return false;
 }
 
-void SharedLinks::count(double bytes, std::uint8_t links) {
-    for (int l = 0; l < 4; ++l)
+void SharedLinks::count(double bytes, Links links) {
+    for (std::size_t l = 0; l < moved_.size(); ++l)
         if (links >> l & 1) moved_[l] += bytes;
 }
 
@@ -20,7 +20,7 @@ void SharedLinks::advance(double now) {
     now_ = now;
 }
 
-void SharedLinks::add(double now, std::int32_t step, double bytes, double own_rate, std::uint8_t links) {
+void SharedLinks::add(double now, std::int32_t step, double bytes, double own_rate, Links links) {
     advance(now);
     flows_.push_back({step, links, bytes, own_rate > 0 ? own_rate : 1e30, 0});
     share();
@@ -29,15 +29,16 @@ void SharedLinks::add(double now, std::int32_t step, double bytes, double own_ra
 /// Progressive filling: the link (or the transfer's own limit) that gives its transfers least decides theirs first.
 void SharedLinks::share() {
     auto left = capacity_;
-    std::array<int, 4> open{};
+    const auto links = capacity_.size();
+    std::vector<int> open(links);
     for (auto& f : flows_) {
         f.rate = -1;
-        for (int l = 0; l < 4; ++l) open[l] += f.links >> l & 1;
+        for (std::size_t l = 0; l < links; ++l) open[l] += static_cast<int>(f.links >> l & 1);
     }
     for (std::size_t settled = 0; settled < flows_.size();) {
         double least = 1e300;
-        int tight = -1;
-        for (int l = 0; l < 4; ++l)
+        std::size_t tight = 0;
+        for (std::size_t l = 0; l < links; ++l)
             if (capacity_[l] > 0 && open[l] > 0 && left[l] / open[l] < least) {
                 least = left[l] / open[l];
                 tight = l;
@@ -45,7 +46,7 @@ void SharedLinks::share() {
         const auto settle = [&](Flow& f, double rate) {
             f.rate = rate;
             ++settled;
-            for (int l = 0; l < 4; ++l)
+            for (std::size_t l = 0; l < links; ++l)
                 if (f.links >> l & 1) {
                     left[l] = std::max(0.0, left[l] - rate);
                     --open[l];

@@ -74,6 +74,12 @@ class Simulator {
     void dispatch_threads(int rank);
     void start_stream(std::size_t stream);
     void begin_flow(std::int32_t step);
+    void begin_work(std::int32_t step, double seconds);
+    /// GPUs of a rank that several of its devices stand for; 0: each device is one.
+    int shared_gpus() const {
+        const int each = machine_.devices_per_gpu;
+        return each > 1 ? (plan_.devices_per_rank + each - 1) / each : 0;
+    }
     void flows_changed(int rank);
     void start_messages();
     void account(int rank, int transfers, int works);
@@ -119,8 +125,17 @@ Simulator::Simulator(const Plan& plan, const MachineModel& machine, const Simula
       thread_gemm_(machine.gemm),
       left_(static_cast<std::int64_t>(plan.steps.size())) {
     thread_gemm_.flops_per_second /= threads_;
-    const double host = machine.host_link_bytes_per_second, far = machine.far_link_bytes_per_second;
-    RankState state{{}, {}, 0, 0, 0, 0, 0, 0, SharedLinks({host, host, far, far}), 0};
+    // Devices that are one GPU have its link and its arithmetic together.
+    const int gpus = shared_gpus();
+    const auto host = [&](const LinkModel& own) {
+        const double of_gpus = gpus * own.bytes_per_second, of_rank = machine.host_link_bytes_per_second;
+        return of_gpus > 0 && (of_rank <= 0 || of_gpus < of_rank) ? of_gpus : of_rank;
+    };
+    const double far = machine.far_link_bytes_per_second;
+    RankState state{{}, {}, 0,
+                    0,  0,  0,
+                    0,  0,  SharedLinks({host(machine.host_to_device), host(machine.device_to_host), far, far}, gpus),
+                    0};
     for (int t = threads_; t-- > 0;) state.idle_threads.push_back(t);
     ranks_.assign(static_cast<std::size_t>(plan.ranks), state);
     rank_end_.resize(ranks_.size());
@@ -303,11 +318,10 @@ void Simulator::start_stream(std::size_t stream) {
     const bool transfer = stream % kStreams != kCompute;
     account(s.rank, transfer, !transfer);
     if (s.kind == StepKind::compute) {
-        post(now_ + machine_.device.launch_seconds + costs_.compute(s, machine_.device.gemm).seconds, What::step_over,
-             step);
+        begin_work(step, costs_.compute(s, machine_.device.gemm).seconds);
     } else if (s.kind == StepKind::make) {
         const double rate = machine_.device.make_bytes_per_second;
-        post(now_ + machine_.device.launch_seconds + (rate > 0 ? costs_.bytes(s) / rate : 0), What::step_over, step);
+        begin_work(step, rate > 0 ? costs_.bytes(s) / rate : 0);
     } else {
         const auto& link = s.kind == StepKind::load    ? machine_.host_to_device
                            : s.kind == StepKind::store ? machine_.device_to_host
@@ -316,10 +330,21 @@ void Simulator::start_stream(std::size_t stream) {
     }
 }
 
+/// Seconds that a device needs for it alone; those of one GPU share its arithmetic evenly.
+void Simulator::begin_work(std::int32_t step, double seconds) {
+    const auto& s = plan_.steps[step];
+    if (shared_gpus() == 0 || seconds <= 0)
+        return post(now_ + machine_.device.launch_seconds + seconds, What::step_over, step);
+    auto& shared = ranks_[s.rank].links;
+    shared.add(now_, step, machine_.device.launch_seconds + seconds, 1,
+               SharedLinks::gpu(s.device / machine_.devices_per_gpu));
+    flows_changed(s.rank);
+}
+
 void Simulator::begin_flow(std::int32_t step) {
     const auto& s = plan_.steps[step];
     const auto is_far = [&](int device) { return machine_.near_devices > 0 && device >= machine_.near_devices; };
-    std::uint8_t links = 0;
+    SharedLinks::Links links = 0;
     double rate = 0;
     if (s.kind == StepKind::load) {
         rate = machine_.host_to_device.bytes_per_second;
@@ -460,14 +485,18 @@ Simulation Simulator::result() {
     out.device_seconds.resize(devices);
     double compute = 0, transfer = 0, hidden = 0, threads = 0, link = 0;
     for (std::size_t d = 0; d < devices; ++d) compute += out.device_seconds[d] = stream_seconds_[d * kStreams];
-    const double own = plan_.devices_per_rank * machine_.host_to_device.bytes_per_second;
-    const double shared = machine_.host_link_bytes_per_second;
-    const double capacity = shared > 0 && (own <= 0 || shared < own) ? shared : own;
+    const auto share = [&](const LinkModel& one,
+                           double bytes) {  // of what the links of a rank's devices carry a second
+        const double own = plan_.devices_per_rank * one.bytes_per_second, all = machine_.host_link_bytes_per_second;
+        const double capacity = all > 0 && (own <= 0 || all < own) ? all : own;
+        return capacity > 0 ? bytes / capacity : 0;
+    };
     for (const auto& r : ranks_) {
         transfer += r.transfer_seconds;
         hidden += r.hidden_seconds;
         threads += r.thread_seconds;
-        if (capacity > 0) link += std::max(r.links.moved()[0], r.links.moved()[1]) / capacity;
+        link += std::max(share(machine_.host_to_device, r.links.moved()[0]),
+                         share(machine_.device_to_host, r.links.moved()[1]));
     }
     out.overlap = transfer > 0 ? hidden / transfer : 1;
     out.trace = std::move(out_);

@@ -2,9 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "execute/cuda/cuda_devices.hpp"
 #include "kernels/cuda/device.hpp"
 #include "support/device_cases.hpp"
+#include "support/leak_check.hpp"
+#include "tessera/contract/contract.hpp"
 
 namespace tessera {
 namespace {
@@ -82,30 +87,98 @@ TEST_F(CudaExecuteOnce, PinnedTilesGoStraight) {
     testing::expect_right(c, staged.c);
 }
 
-/// What the driver says is taken stays within the budgets, beside the context and its streams.
+std::int64_t in_pages(std::int64_t bytes) {
+    constexpr std::int64_t page = 2 << 20;  // what the driver gives out
+    return (bytes + page - 1) / page * page;
+}
+
+/// The least that the driver says is free, read all the time by a thread of its own.
+class LeastFree {
+  public:
+    LeastFree()
+        : least_(kernels::cuda::free_bytes(0)), thread_([this](const std::stop_token& stop) {
+              while (!stop.stop_requested()) {
+                  const auto now = kernels::cuda::free_bytes(0);
+                  if (now < least_) least_ = now;
+                  ++readings_;
+              }
+          }) {}
+    std::int64_t stop() {
+        thread_.request_stop();
+        thread_.join();
+        return least_;
+    }
+    std::int64_t readings() const { return readings_; }
+
+  private:
+    std::atomic<std::int64_t> least_, readings_ = 0;
+    std::jthread thread_;
+};
+
+/// What the driver says is taken while problems run stays within the budgets, beside the context and its streams.
 TEST_F(CudaExecuteOnce, DriverReadingWithinBudget) {
     testing::Random r(6);
-    auto c = random_case<double>(r, "mk,kn->mn", 1, 1);
-    c.a = Tensor<double>::random(Shape::dense(TileGrid{Tiling::uniform(2048, 256), Tiling::uniform(2048, 256)}), 1);
-    c.b = c.a;
-    c.budget = std::int64_t{16} << 20;
-    c.devices = 2;
-    run_case(c, cuda_devices());  // kernels are loaded when first used
-    std::int64_t before = 0, least = 0;
-    {
-        const std::vector<int> ids{0, 0};
-        const std::vector<std::int64_t> none{0, 0};
-        const auto open = open_cuda_devices(ids, none, 0, ScalarKind::f64);
-        before = kernels::cuda::free_bytes(0) + (std::int64_t{2} << 20);  // the two small reserves share a page
+    std::int64_t readings = 0;
+    for (int trial = 0; trial < 9; ++trial) {
+        auto c = random_case<double>(r, "mk,kn->mn", 1, 1);
+        const auto tiling = [&] {
+            std::vector<std::int64_t> sizes;
+            for (auto tiles = testing::pick(r, 4, 9); tiles > 0; --tiles) sizes.push_back(testing::pick(r, 60, 400));
+            return Tiling::from_sizes(sizes);
+        };
+        const auto m = tiling(), n = tiling(), k = tiling();
+        c.a = Tensor<double>::random(testing::random_shape(r, TileGrid{m, k}, 0.7), 1);
+        c.b = Tensor<double>::random(testing::random_shape(r, TileGrid{k, n}, 0.7), 2);
+        c.devices = 1 + trial % 3;
+        c.budget = std::max(testing::smallest_budget(c), std::int64_t{4} << 20);
+        c.budget = testing::pick(r, c.budget, 4 * c.budget);
+        run_case(c, cuda_devices());  // kernels are loaded when first used, and that stays
+        std::int64_t before = 0;
+        {
+            const std::vector<int> ids(static_cast<std::size_t>(c.devices), 0);
+            const std::vector<std::int64_t> none(ids.size(), 0);
+            const auto open = open_cuda_devices(ids, none, 0, ScalarKind::f64);
+            before = kernels::cuda::free_bytes(0) + (std::int64_t{2} << 20);  // the small reserves share a page
+        }
+        LeastFree watch;
+        const auto ran = run_case(c, cuda_devices());
+        const auto taken = before - watch.stop();
+        readings += watch.readings();
+        EXPECT_LE(taken, c.devices * in_pages(c.budget)) << "budget " << c.budget << ", devices " << c.devices;
+        std::int64_t held = 0;
+        for (const auto& d : ran.counts.devices) held += d.high_water;
+        EXPECT_GE(taken, held) << "it did not read while they ran";
     }
-    const OpenDevices watched = [&](std::span<const std::int64_t> arenas, std::int64_t budget, ScalarKind kind) {
-        auto devices = cuda_devices()(arenas, budget, kind);
-        least = kernels::cuda::free_bytes(0);
-        return devices;
-    };
-    run_case(c, watched);
-    EXPECT_LE(before - least, 2 * c.budget);
-    EXPECT_GT(before - least, c.budget);  // it did read something
+    EXPECT_GT(readings, 90);
+}
+
+/// Someone else holds nearly all of the card: what asks for more ends with a message, what takes what is free works.
+TEST_F(CudaExecuteOnce, ACardThatIsNearlyFull) {
+    const Tiling t = Tiling::uniform(4096, 512);
+    const auto a = Tensor<double>::random(Shape::dense(TileGrid{t, t}), 1), b = Tensor<double>::random(a.shape(), 2);
+    ContractOptions options;
+    options.devices = {0};
+    const auto expected = contract("ik,kj->ij", a, b, options).tensor;
+    const auto free = kernels::cuda::free_bytes(0);
+    kernels::cuda::DeviceBuffer others(static_cast<std::size_t>(free - (std::int64_t{192} << 20)));
+    for (const std::vector<int>& devices : {std::vector<int>{0}, {0, 0, 0}}) {
+        options.devices = devices;
+        options.device_memory = std::int64_t{1} << 30;
+        try {
+            contract("ik,kj->ij", a, b, options);
+            FAIL() << "a gigabyte of 192 MiB";
+        } catch (const MachineError& e) {
+            EXPECT_EQ(e.exit_code(), 3);
+            EXPECT_NE(std::string(e.what()).find("are free"), std::string::npos) << e.what();
+        }
+    }
+    options.devices = {0};
+    options.device_memory = 0;
+    EXPECT_TRUE(contract("ik,kj->ij", a, b, options).tensor == expected);
+    others = {};
+    options.device_memory = std::int64_t{1} << 30;
+    EXPECT_TRUE(contract("ik,kj->ij", a, b, options).tensor == expected);
+    EXPECT_NEAR(static_cast<double>(kernels::cuda::free_bytes(0)), static_cast<double>(free), 8 << 20);
 }
 
 template <class Thrown>

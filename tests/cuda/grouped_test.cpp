@@ -14,6 +14,7 @@
 #include "base/hash_fill.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/tile_math.hpp"
+#include "support/leak_check.hpp"
 #include "tessera/base/error.hpp"
 
 namespace tessera::kernels {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "kernels/cuda/transpose.hpp"
+#include "support/leak_check.hpp"
 #include "tessera/base/error.hpp"
 #include "transpose_cases.hpp"
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cuda/triples_mirror.hpp"
+#include "support/leak_check.hpp"
 #include "tessera/base/error.hpp"
 #include "triples_cases.hpp"
 
@@ -163,6 +164,25 @@ TEST_F(CudaTriples, ClosedShellBlocksSumToTheFormula) {
                 sum += device_energy(block.extents, block.terms, block.epilogue, mirror);
             }
     EXPECT_NEAR(sum, want, 1e-11 * std::abs(want));
+}
+
+TEST_F(CudaTriples, DenominatorsOfZeroAreNamed) {
+    Random random(27);
+    for (TripleWeights weights : {TripleWeights::spin_orbital, TripleWeights::closed_shell}) {
+        Case c = eighteen({9, 4, 2, 5, 5, 5}, 2, 3, random);
+        const EnergyEpilogue epilogue = c.epilogue(weights, 1);
+        const double energy[] = {2, -1, 3, 5, -2, 1};
+        const std::int64_t at[] = {8, 3, 1, 4, 0, 2};
+        for (int n = 0; n < 6; ++n) const_cast<double*>(epilogue.orbital_energies[n])[at[n]] = energy[n];
+        cuda::Mirror mirror(c.storage);
+        for (const auto& e : c.energies) mirror.add(e);
+        try {
+            device_energy(c.extents, c.terms, epilogue, mirror);
+            FAIL() << "an energy over zero";
+        } catch (const UserError& e) {
+            EXPECT_NE(std::string(e.what()).find("k 8, j 3, i 1, c 4, b 0, a 2 is 0"), std::string::npos) << e.what();
+        }
+    }
 }
 
 TEST_F(CudaTriples, WrongInputIsAUserError) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "support/back_end.hpp"
 #include "tessera/chem/energy.hpp"
 #include "tessera/comm/world.hpp"
 
@@ -22,9 +23,10 @@ struct Way {
     Abcd abcd;
     double screen;
 };
-class RanksEnergy : public testing::TestWithParam<Way> {};
+class RanksEnergy : public ::testing::TestWithParam<Way> {};
 
 TEST_P(RanksEnergy, IsThatOfOneRank) {
+    TESSERA_SKIP_WITHOUT_BACK_END();
     EnergyOptions o;
     o.frozen_core = true;
     o.abcd = GetParam().abcd;
@@ -35,7 +37,14 @@ TEST_P(RanksEnergy, IsThatOfOneRank) {
     const auto alone = energy(GetParam().molecule, o);
     o.communicator = &mpi_world();
     o.share_from = 1e4;  // these have no contraction that pays
+    if (tessera::testing::on_device) {
+        o.devices = {0};
+        o.device_from = 1e4;
+        o.device_memory = std::int64_t{512} << 20;
+    }
     const auto shared = energy(GetParam().molecule, o);
+    EXPECT_EQ(shared.device_contractions > 0, tessera::testing::on_device);
+    EXPECT_EQ(shared.device_triples_flops, tessera::testing::on_device ? shared.triples_flops : 0);
     EXPECT_NEAR(shared.rhf, alone.rhf, 1e-10);
     EXPECT_NEAR(shared.mp2, alone.mp2, 1e-10);
     EXPECT_NEAR(shared.ccsd, alone.ccsd, 1e-10);
@@ -51,7 +60,7 @@ TEST_P(RanksEnergy, IsThatOfOneRank) {
     EXPECT_NEAR(sum[0], mpi_world().size() * shared.total, 1e-11);
 }
 INSTANTIATE_TEST_SUITE_P(Ways, RanksEnergy,
-                         testing::Values(Way{"stored", water(), Abcd::stored, 0},
+                         ::testing::Values(Way{"stored", water(), Abcd::stored, 0},
                                          Way{"direct", water(), Abcd::direct, 0},
                                          Way{"screened", two_hydrogens(), Abcd::direct, 1e-5}),
                          [](const auto& which) { return std::string(which.param.name); });

@@ -193,11 +193,16 @@ class PlanAndSimulate(unittest.TestCase):
         run("run", "blocks:4,8,0.5", "--depth", 2, code=2)
 
     def test_published_figures_are_within_their_tolerances(self):
-        rows = json.loads(run("simulate", "--papers", "--json").stdout)["rows"]
+        table = json.loads(run("simulate", "--papers", "--json").stdout)
+        rows = table["rows"]
         self.assertEqual(len(rows), 14)
         for row in rows:
             self.assertTrue(row["within"], row)
             self.assertLessEqual(row["tolerance"], 0.30)
+            self.assertIn("published", row["reason"])  # which rule, and what else is not as in the paper
+            published = "--block-share 0.75" if row["what"].startswith(("dense", "  tile")) else "--blocks worst_fit"
+            self.assertIn(published, row["command"])
+        self.assertEqual(len(table["fitted"]), 2)
 
     def test_alkane_on_108_devices_is_planned_within_4_gib(self):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)

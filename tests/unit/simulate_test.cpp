@@ -191,6 +191,34 @@ TEST(Simulate, FarDevicesShareTheWayToTheOtherSocket) {
     EXPECT_NEAR(g.seconds(), 0.008, 1e-9);
 }
 
+TEST(Simulate, DevicesOfOneGpuShareIt) {
+    HandMade h(1, 3);
+    h.compute(0, 0, 5);  // 10 ms each of a GPU of their own
+    h.compute(0, 1, 5);
+    h.compute(0, 2, 10);
+    EXPECT_NEAR(h.seconds(), 0.020, 1e-9);
+    h.machine.devices_per_gpu = 3;  // a third of the GPU each for 30 ms, then the longest has all of it
+    EXPECT_NEAR(h.seconds(), 0.040, 1e-9);
+    h.machine.devices_per_gpu = 2;  // the last one has a GPU of its own
+    EXPECT_NEAR(h.seconds(), 0.020, 1e-9);
+
+    // So do loads, which are 8 ms each alone; stores go the other way, and copies stay on the GPU.
+    HandMade g(1, 3);
+    for (int d = 0; d < 3; ++d) g.arrive(StepKind::load, 0, d, 1);
+    EXPECT_NEAR(g.seconds(), 0.008, 1e-9);
+    g.machine.devices_per_gpu = 3;
+    EXPECT_NEAR(g.seconds(), 0.024, 1e-9);
+    g.arrive(StepKind::copy, 0, 2, 1, {}, 1);
+    EXPECT_NEAR(g.seconds(), 0.024, 1e-9);
+    // A slower link of the rank still counts.
+    g.machine.host_link_bytes_per_second = 0.5e9;
+    EXPECT_NEAR(g.seconds(), 0.048, 1e-9);
+    // Work and loads do not slow each other down.
+    g.machine.host_link_bytes_per_second = 0;
+    for (int d = 0; d < 3; ++d) g.compute(0, d, 4);
+    EXPECT_NEAR(g.seconds(), 0.024, 1e-9);
+}
+
 TEST(Simulate, MaxMinSharesAreFair) {
     SharedLinks links({10, 0, 3, 0});
     links.add(0, 0, 30, 100, SharedLinks::host_in);

@@ -324,6 +324,51 @@ TEST(TriplesInput, ClosedShellSizesPast64Bits) {
     EXPECT_THROW(closed_shell_block(tensors, {0, 0, 0}, {1, 1, 1}, block), UserError);
 }
 
+/// Sums that no machine can hold, though every address is within 64 bits.
+TEST(TriplesInput, SumsPastTheMemory) {
+    Random random(12);
+    Case c = eighteen({3, 2, 2, 2, 2, 2}, 2, 3, random);
+    std::vector<double> out(static_cast<std::size_t>(c.volume()));
+    const FusedOutput output{out.data(), packed_strides(c.extents), false};
+    for (std::int64_t sum : {std::int64_t{1} << 40, std::int64_t{1} << 60, std::int64_t{INT64_MAX}}) {
+        c.terms[3].sum_extent = sum;
+        c.terms[3].a.sum_stride = c.terms[3].b.sum_stride = 0;
+        EXPECT_THROW(fused_contract(c.extents, c.terms, output), UserError) << sum;
+        EXPECT_THROW(fused_energy(c.extents, c.terms, c.epilogue(TripleWeights::spin_orbital, 1)), UserError) << sum;
+    }
+}
+
+TEST(TriplesInput, DenominatorsOfZeroAreNamed) {
+    Random random(13);
+    for (TripleWeights weights : {TripleWeights::spin_orbital, TripleWeights::closed_shell}) {
+        Case c = eighteen({3, 4, 2, 5, 5, 5}, 2, 3, random);
+        const EnergyEpilogue epilogue = c.epilogue(weights, 1);
+        EXPECT_NO_THROW(fused_energy(c.extents, c.terms, epilogue));
+        // Whole numbers: 2 - 1 + 3 on one side, 5 - 2 + 1 on the other.
+        auto set = [&](int index, std::int64_t at, double value) {
+            const_cast<double*>(epilogue.orbital_energies[index])[at] = value;
+        };
+        set(0, 2, 2);
+        set(1, 3, -1);
+        set(2, 1, 3);
+        set(3, 4, 5);
+        set(4, 0, -2);
+        set(5, 1, 1);
+        try {
+            fused_energy(c.extents, c.terms, epilogue);
+            FAIL() << "an energy over zero";
+        } catch (const UserError& e) {
+            EXPECT_NE(std::string(e.what()).find("k 2, j 3, i 1, c 4, b 0, a 1 is 0"), std::string::npos) << e.what();
+        }
+        set(4, 3, NAN);
+        EXPECT_THROW(fused_energy(c.extents, c.terms, epilogue), UserError);
+    }
+    // Operands that are not finite are not the orbital energies' fault.
+    EXPECT_NO_THROW(check_energy_result({1, 1, 1, 1, 1, 1}, std::array<const double*, 6>{}, 1.0));
+    const double one = 1, far = 9;
+    EXPECT_NO_THROW(check_energy_result({1, 1, 1, 1, 1, 1}, {&one, &one, &one, &far, &far, &far}, NAN));
+}
+
 TEST(TriplesInput, WrongInputIsAUserError) {
     Random random(10);
     const Case good = eighteen({3, 2, 2, 2, 3, 2}, 2, 3, random);

@@ -37,11 +37,14 @@ struct EnergyOptions {
     std::int64_t tile = 32;   // about this many orbitals in a tile
     /// Ranks that share the work of large contractions and of the triples; each holds all tensors. None: this process.
     Communicator* communicator = nullptr;
-    /// Multiply-adds from which on a contraction pays for messages, or for the way to a device.
+    /// Multiply-adds from which on a contraction pays for messages.
     double share_from = 5e7;
-    /// GPUs (of each rank) for large contractions; bytes on each, 0: what is free.
+    /// GPUs (of each rank) for large contractions and the triples; bytes on each, 0: what is free; multiply-adds of a
+    /// rank from which on a contraction goes there, < 0: where that is faster by an estimate from its operations, its
+    /// bytes and the number of threads. What does not fit there runs on the cores.
     std::vector<int> devices;
     std::int64_t device_memory = 0;
+    double device_from = -1;
     /// Progress, a line at a time.
     std::function<void(const std::string&)> log;
     /// What may make the result worse than it looks, a line at a time. None: as lines "warning: ..." of the log.
@@ -66,6 +69,9 @@ struct EnergyResult {
     double seconds = 0, scf_seconds = 0, integral_seconds = 0, transform_seconds = 0, ccsd_seconds = 0;
     double triples_seconds = 0, contraction_seconds = 0, contraction_flops = 0, triples_flops = 0;
     std::int64_t contractions = 0;
+    /// Of these, what ran on devices; bytes that the contractions moved there and back.
+    std::int64_t device_contractions = 0, device_loaded_bytes = 0, device_stored_bytes = 0;
+    double device_contraction_flops = 0, device_triples_flops = 0;
     /// Bytes this was expected to take at most, for the whole process: the smallest EnergyOptions::memory that is not
     /// refused.
     std::int64_t memory_estimate = 0;

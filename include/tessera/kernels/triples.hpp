@@ -93,13 +93,19 @@ struct EnergyEpilogue {
 };
 
 /// The energy of the block; the six-index tensor is never stored. The closed-shell weights need a, b and c to run over
-/// the same range (equal extents). Summed in a fixed order: the same bits for any thread count.
+/// the same range (equal extents). UserError where a denominator vanishes. Summed in a fixed order: the same bits for
+/// any thread count.
 double fused_energy(const BlockExtents& extents, std::span<const FusedTerm> terms, const EnergyEpilogue& epilogue,
                     const FusedOptions& options = {});
 
 /// What fused_contract and fused_energy check; other back ends call the same.
 void check_fused(const BlockExtents& extents, std::span<const FusedTerm> terms, const FusedOutput& output);
 void check_energy(const BlockExtents& extents, std::span<const FusedTerm> terms, const EnergyEpilogue& epilogue);
+
+/// UserError where an energy is not finite and the orbital energies (on the host) are why: a denominator of zero, or
+/// energies that are not finite themselves. Says which.
+void check_energy_result(const BlockExtents& extents, const std::array<const double*, kBlockRank>& orbital_energies,
+                         double energy);
 
 /// 2 * (product of the extents) * (sum of the summed extents), a double because it is a count of work.
 double fused_flops(const BlockExtents& extents, std::span<const FusedTerm> terms);

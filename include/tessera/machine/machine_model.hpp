@@ -38,6 +38,9 @@ struct MachineModel {
     double make_bytes_per_second = 0;  // tiles by a host generator, all threads of a rank
     double copy_bytes_per_second = 0;  // host memory, all threads of a rank
     int devices_per_rank = 0;
+    /// So many devices of a rank, one after the other, are one and the same GPU (a device list may name it more than
+    /// once): they share its arithmetic, its memory and its links to the host.
+    int devices_per_gpu = 1;
     DeviceModel device;
     LinkModel host_to_device, device_to_host;  // of each device
     LinkModel device_to_device;                // within a rank

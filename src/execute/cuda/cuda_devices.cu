@@ -35,19 +35,61 @@ struct HashImage : Device::Launch {
     cuda::HashLaunch launch;
 };
 
-/// Huge pages, touched by all cores and then registered: a tenth of the time that the driver's own allocation takes.
-Device::Pinned pinned_memory(std::int64_t bytes) {
-    struct Memory {
-        explicit Memory(std::int64_t bytes) : buffer(bytes) {}
-        Buffer buffer;
+/// Pinned host memory that is kept for the next contraction: huge pages, touched by all cores and then registered take
+/// a tenth of the time of the driver's own allocation, but still more than a small contraction.
+class PinnedPool {
+  public:
+    /// Never destroyed: the driver may be gone by then, and unregisters what is left by itself.
+    static PinnedPool& instance() {
+        static auto& pool = *new PinnedPool;
+        return pool;
+    }
+
+    Device::Pinned take(std::int64_t bytes) {
+        bytes = rounded(bytes);
+        auto block = take_kept(bytes);
+        if (!block) block = std::make_unique<Block>(bytes);
+        auto* data = block->memory.data();
+        const std::shared_ptr<Block> owner(block.release(), [this](Block* b) { keep(std::unique_ptr<Block>(b)); });
+        return {owner, data};
+    }
+
+  private:
+    static constexpr std::int64_t kKept = std::int64_t{512} << 20, kLeast = std::int64_t{2} << 20;
+    struct Block {
+        explicit Block(std::int64_t bytes) : memory(bytes) {
+            touch_pages({memory.data(), static_cast<std::size_t>(bytes)}, 0);
+            pinned.emplace(memory.data(), bytes);
+        }
+        Buffer memory;
         std::optional<cuda::PinnedRange> pinned;
     };
-    const auto memory = std::make_shared<Memory>(std::max<std::int64_t>(bytes, 1));
-    auto* data = memory->buffer.data();
-    touch_pages({data, static_cast<std::size_t>(memory->buffer.bytes())}, 0);
-    memory->pinned.emplace(data, memory->buffer.bytes());
-    return {memory, data};
-}
+    /// Few different sizes, so that blocks fit again.
+    static std::int64_t rounded(std::int64_t bytes) {
+        std::int64_t unit = kLeast;
+        while (unit < bytes / 4) unit *= 2;
+        return std::max((bytes + unit - 1) / unit * unit, kLeast);
+    }
+    std::unique_ptr<Block> take_kept(std::int64_t bytes) {
+        const std::lock_guard lock(mutex_);
+        const auto at = kept_.lower_bound(bytes);
+        if (at == kept_.end() || at->first > 4 * bytes) return nullptr;
+        auto block = std::move(at->second);
+        kept_bytes_ -= at->first;
+        kept_.erase(at);
+        return block;
+    }
+    void keep(std::unique_ptr<Block> block) {
+        const std::lock_guard lock(mutex_);
+        const auto bytes = block->memory.bytes();
+        if (kept_bytes_ + bytes > kKept) return;
+        kept_bytes_ += bytes;
+        kept_.emplace(bytes, std::move(block));
+    }
+    std::mutex mutex_;
+    std::multimap<std::int64_t, std::unique_ptr<Block>> kept_;
+    std::int64_t kept_bytes_ = 0;
+};
 
 class CudaDevice final : public Device {
   public:
@@ -93,7 +135,7 @@ class CudaDevice final : public Device {
     std::int64_t high_water() const override { return arena_bytes_ + reserve_bytes_; }
     Pinned pinned(std::int64_t bytes) override {
         use();
-        return pinned_memory(bytes);
+        return PinnedPool::instance().take(bytes);
     }
 
     Event record(Lane lane) override {

@@ -177,6 +177,7 @@ double fused_energy(const BlockExtents& extents, std::span<const FusedTerm> term
     });
     double energy = 0;
     for (double part : parts) energy += part;
+    check_energy_result(extents, epilogue.orbital_energies, energy);
     return epilogue.scale * energy;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/check.hpp"
 #include "base/parallel.hpp"
+#include "tessera/base/cpu.hpp"
 
 namespace tessera::kernels::cpu {
 
@@ -28,6 +29,7 @@ FusedEngine::FusedEngine(const BlockTiling& tiling, std::span<const FusedTerm> t
     : tiling_(tiling), terms_(terms.begin(), terms.end()), kernel_(kernel) {
     const BlockTiling& t = tiling_;
     std::int64_t total = 0;
+    double packed_bytes = 0;
     std::int64_t group_bytes = 0;
     groups_.push_back(0);
     for (std::size_t number = 0; number < terms_.size(); ++number) {
@@ -52,7 +54,16 @@ FusedEngine::FusedEngine(const BlockTiling& tiling, std::span<const FusedTerm> t
         std::int64_t p_slices = t.per_block[t.vec], q_slices = 1;
         for (int n : plan.p.indices) p_slices *= t.per_block[n];
         for (int n : plan.q.indices) q_slices *= t.per_block[n];
-        const std::int64_t passes = (term.sum_extent + kPiece - 1) / kPiece;
+        const std::int64_t passes = (term.sum_extent - 1) / kPiece + 1;
+        auto tiles_p = static_cast<double>(t.tiles[t.vec]), tiles_q = 1.0;
+        for (int n : plan.p.indices) tiles_p *= static_cast<double>(t.tiles[n]);
+        for (int n : plan.q.indices) tiles_q *= static_cast<double>(t.tiles[n]);
+        packed_bytes += 8.0 * static_cast<double>(term.sum_extent) * (tiles_p * piece.m * t.lanes + tiles_q * piece.n) +
+                        static_cast<double>(passes) * sizeof(Piece);
+        require(packed_bytes <= static_cast<double>(memory_bytes()),
+                "fused term {}: with a summed extent of {} the packed operands take {:.3g} bytes, more than the {} of "
+                "this machine's memory",
+                number, term.sum_extent, packed_bytes, memory_bytes());
         for (std::int64_t pass = 0; pass < passes; ++pass) {
             piece.sum_begin = term.sum_extent * pass / passes;
             piece.k = static_cast<int>(term.sum_extent * (pass + 1) / passes - piece.sum_begin);

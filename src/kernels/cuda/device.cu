@@ -2,6 +2,8 @@
 
 #include <cstring>
 #include <fstream>
+#include <map>
+#include <mutex>
 #include <sstream>
 
 #include "base/hash.hpp"
@@ -35,10 +37,9 @@ int device_count() noexcept {
     return count;
 }
 
-DeviceInfo device_info(int device) {
-    const int count = device_count();
-    if (device < 0 || device >= count)
-        throw BackendUnavailable("CUDA device " + std::to_string(device) + " of " + std::to_string(count));
+namespace {
+
+DeviceInfo read_info(int device) {
     cudaDeviceProp p{};
     check(cudaGetDeviceProperties(&p, device), "device properties");
     DeviceInfo info;
@@ -60,6 +61,20 @@ DeviceInfo device_info(int device) {
     return info;
 }
 
+}  // namespace
+
+DeviceInfo device_info(int device) {
+    const int count = device_count();
+    if (device < 0 || device >= count)
+        throw BackendUnavailable("CUDA device " + std::to_string(device) + " of " + std::to_string(count));
+    // Asking the driver takes milliseconds, as long as a small contraction; the answer does not change.
+    static std::mutex mutex;
+    static std::map<int, DeviceInfo> known;
+    const std::lock_guard lock(mutex);
+    const auto at = known.find(device);
+    return at != known.end() ? at->second : known.emplace(device, read_info(device)).first->second;
+}
+
 std::int64_t free_bytes(int device) {
     set_device(device);
     std::size_t free = 0, total = 0;
@@ -75,6 +90,7 @@ void set_device(int device) {
 }
 
 void synchronize() { check(cudaDeviceSynchronize(), "synchronize"); }
+void reset_device() { check(cudaDeviceReset(), "reset"); }
 
 DeviceBuffer::DeviceBuffer(std::size_t bytes) : bytes_(bytes) {
     if (bytes == 0) return;

@@ -31,6 +31,8 @@ DeviceInfo device_info(int device);
 std::int64_t free_bytes(int device);
 void set_device(int device);
 void synchronize();
+/// Ends all that this process has on the current device, which then holds nothing of it: for leak checkers, at the end.
+void reset_device();
 
 /// Device memory. Throws MachineError when there is not enough.
 class DeviceBuffer {

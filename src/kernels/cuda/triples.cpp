@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <vector>
 
 #include "base/check.hpp"
@@ -368,6 +369,21 @@ struct DeviceFused::Impl {
         params.arrived = static_cast<unsigned*>(arrived.data());
     }
 
+    /// Throws where the orbital energies are the reason for an energy like that.
+    void explain(double energy, StreamHandle stream) const {
+        std::array<std::vector<double>, 6> lists;
+        BlockExtents extents{};
+        std::array<const double*, 6> energies{};
+        for (int n = 0; n < 6; ++n) {
+            auto& list = lists[n];
+            list.resize(static_cast<std::size_t>(params.extent[n]));
+            copy_to_host(list.data(), params.energies[n], list.size() * sizeof(double), stream);
+            extents[roles[n]] = params.extent[n];
+            energies[roles[n]] = list.data();
+        }
+        check_energy_result(extents, energies, energy);
+    }
+
     void launch(StreamHandle stream) const {
         if (pack_blocks > 0)
             launch_pack(static_cast<const PackItem*>(item_table.data()), static_cast<int>(items.size()), pack_blocks,
@@ -408,6 +424,7 @@ double DeviceFused::energy(StreamHandle stream) const {
     require(impl_->finish != FusedFinish::store, "device triples: this plan stores its output, it has no energy");
     double value = 0;
     copy_to_host(&value, impl_->params.partial + impl_->partials, sizeof(double), stream);
+    if (!std::isfinite(value)) impl_->explain(value, stream);
     return value;
 }
 

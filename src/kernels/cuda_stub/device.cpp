@@ -16,6 +16,7 @@ DeviceInfo device_info(int) { unavailable(); }
 std::int64_t free_bytes(int) { unavailable(); }
 void set_device(int) { unavailable(); }
 void synchronize() { unavailable(); }
+void reset_device() { unavailable(); }
 DeviceBuffer::DeviceBuffer(std::size_t) { unavailable(); }
 DeviceBuffer::~DeviceBuffer() = default;
 PinnedRange::PinnedRange(void*, std::int64_t) : data_(nullptr) { unavailable(); }

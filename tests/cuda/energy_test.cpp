@@ -1,0 +1,106 @@
+// Energies of molecules on a CUDA device: those of the cores, and the device did the work.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/shared_data.hpp"
+#include "kernels/cuda/device.hpp"
+#include "support/leak_check.hpp"
+#include "tessera/chem/energy.hpp"
+
+namespace tessera::chem {
+namespace {
+
+struct Case {
+    const char *name, *molecule, *basis;
+    Abcd abcd;
+    std::vector<int> devices;
+    std::int64_t memory;
+    double from;  // small molecules have few contractions that pay
+};
+
+EnergyOptions options_of(const Case& c) {
+    EnergyOptions o;
+    o.basis = c.basis;
+    o.frozen_core = true;
+    o.abcd = c.abcd;
+    o.converge = 1e-9;
+    o.tile = 16;  // several tiles of every index
+    return o;
+}
+
+class CudaEnergy : public testing::TestWithParam<Case> {
+  protected:
+    void SetUp() override {
+        if (kernels::cuda::device_count() == 0) GTEST_SKIP() << "no CUDA device";
+    }
+};
+
+TEST_P(CudaEnergy, IsThatOfTheCores) {
+    const Case& c = GetParam();
+    const auto molecule = read_xyz(find_shared_data(std::string("molecules/") + c.molecule + ".xyz"));
+    EnergyOptions o = options_of(c);
+    const auto cores = energy(molecule, o);
+    EXPECT_EQ(cores.device_contractions, 0);
+    EXPECT_EQ(cores.device_triples_flops, 0);
+    o.devices = c.devices;
+    o.device_memory = c.memory;
+    o.device_from = c.from;
+    std::vector<std::string> warnings;
+    o.warn = [&](const std::string& line) { warnings.push_back(line); };
+    const auto there = energy(molecule, o);
+    EXPECT_NEAR(there.rhf, cores.rhf, 1e-10);
+    EXPECT_NEAR(there.mp2, cores.mp2, 1e-10);
+    EXPECT_NEAR(there.ccsd, cores.ccsd, 1e-10);
+    EXPECT_NEAR(there.triples, cores.triples, 1e-10);
+    EXPECT_NEAR(there.total, cores.total, 1e-10);
+    EXPECT_EQ(there.iterations, cores.iterations);
+    EXPECT_EQ(there.v_tiles_made, cores.v_tiles_made);
+    EXPECT_EQ(there.contractions, cores.contractions);
+    EXPECT_TRUE(warnings.empty()) << warnings.front();
+
+    EXPECT_GT(there.device_contractions, there.iterations);
+    EXPECT_LT(there.device_contractions, there.contractions);  // tiny ones stay
+    EXPECT_GT(there.device_contraction_flops, 0.5 * there.contraction_flops);
+    EXPECT_GT(there.device_loaded_bytes, 0);
+    EXPECT_GT(there.device_stored_bytes, 0);
+    EXPECT_GT(there.triples_flops, 0);
+    EXPECT_EQ(there.device_triples_flops, there.triples_flops);
+}
+INSTANTIATE_TEST_SUITE_P(
+    Molecules, CudaEnergy,
+    testing::Values(Case{"h2o_stored", "h2o", "cc-pvdz", Abcd::stored, {0}, 0, 1e5},
+                    Case{"h2o_direct", "h2o", "cc-pvdz", Abcd::direct, {0}, 0, 1e5},
+                    Case{"h2o_three_entries", "h2o", "cc-pvdz", Abcd::stored, {0, 0, 0}, std::int64_t{256} << 20, 1e5},
+                    Case{"c2h6_stored", "c2h6", "cc-pvdz", Abcd::stored, {0}, 0, 1e6},
+                    Case{"c2h6_direct", "c2h6", "cc-pvdz", Abcd::direct, {0}, std::int64_t{1} << 30, 1e6}),
+    [](const auto& which) { return std::string(which.param.name); });
+
+/// A budget with room for contractions, but not for the triples.
+TEST(CudaEnergyOnce, WhatDoesNotFitRunsOnTheCores) {
+    if (kernels::cuda::device_count() == 0) GTEST_SKIP() << "no CUDA device";
+    const auto molecule = read_xyz(find_shared_data("molecules/h2o.xyz"));
+    EnergyOptions o = options_of({"", "h2o", "def2-svp", Abcd::stored, {}, 0, 0});
+    const auto cores = energy(molecule, o);
+    o.devices = {0};
+    o.device_from = 1e6;
+    o.device_memory = std::int64_t{32} << 20;
+    std::vector<std::string> warnings;
+    o.warn = [&](const std::string& line) { warnings.push_back(line); };
+    const auto there = energy(molecule, o);
+    EXPECT_NEAR(there.total, cores.total, 1e-10);
+    EXPECT_GT(there.device_contractions, 0);
+    EXPECT_EQ(there.device_triples_flops, 0);
+    ASSERT_EQ(warnings.size(), 1U);
+    EXPECT_NE(warnings[0].find("(T) needs"), std::string::npos) << warnings[0];
+    // No room for anything.
+    o.device_memory = std::int64_t{160} << 10;
+    warnings.clear();
+    const auto none = energy(molecule, o);
+    EXPECT_NEAR(none.total, cores.total, 1e-10);
+    EXPECT_EQ(warnings.size(), 2U);
+}
+
+}  // namespace
+}  // namespace tessera::chem

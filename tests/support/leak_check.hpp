@@ -1,0 +1,19 @@
+#pragma once
+// compute-sanitizer looks for device memory that was not freed when the context ends: it is ended after all tests.
+
+#include <gtest/gtest.h>
+
+#include "kernels/cuda/device.hpp"
+
+namespace tessera::leak_check {
+
+class EndContext : public ::testing::Environment {
+  public:
+    void TearDown() override {
+        if (kernels::cuda::device_count() > 0) kernels::cuda::reset_device();
+    }
+};
+
+inline ::testing::Environment* const end_context = ::testing::AddGlobalTestEnvironment(new EndContext);
+
+}  // namespace tessera::leak_check
