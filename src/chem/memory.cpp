@@ -15,6 +15,7 @@ constexpr double kProgram = 27 * kMiB;     // code, libraries, tables of the int
 constexpr double kEachTensor = 2 * kMiB;   // large tensors end on huge pages
 constexpr double kSmallTensor = 4 * kMiB;  // what is below this comes from the heap, which keeps it
 constexpr double kHeap = 5 * kMiB;         // plans and lists of contractions; freed, but not given back
+constexpr double kRanks = 12 * kMiB;       // of the library of messages
 constexpr double kAlone = 2e6;             // multiply-adds below which one thread does a contraction
 constexpr int kDiis = 16, kDoubles = 22;   // tensors like the doubles: of DIIS, and of an iteration at once
 
@@ -131,7 +132,11 @@ std::int64_t needed_bytes(const MemoryQuestion& q) {
     if (q.method == Method::ccsd_t) most = std::max(most, of_triples(s));
     if (q.checkpoint) most += s.doubles;
     // Ranks hold what they were dealt of the operands as well, and pass results on as arrays.
-    if (q.ranks > 1) most += s.pairs * s.pairs / q.ranks + 2 * s.ovvv + 4 * s.doubles;
+    if (q.ranks > 1) {
+        bytes += kRanks;
+        most += 4 * s.doubles + (cc ? 2 * s.ovvv : block * s.n * s.n);
+        if (cc && !direct) most += s.pairs * s.pairs / q.ranks;
+    }
     double rest = 8 * most;
     if (cc) rest += (kDiis + kDoubles) * (8 * s.doubles < kSmallTensor ? 4 * s.doubles : kEachTensor);
     bytes += kHeap + team(s, q, function_pairs) * static_cast<double>(kernels::gemm_workspace_bytes());

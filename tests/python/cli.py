@@ -544,7 +544,7 @@ class Energy(unittest.TestCase):
             out = json.loads(run(*arguments).stdout)
             self.assertLessEqual(out["peak_bytes"], out["memory_estimate"], arguments)
             # A program with a few MiB of tensors is mostly code and libraries, which differ from system to system.
-            self.assertLess(out["memory_estimate"], (1.3 if molecule == "c2h6" else 1.6) * out["peak_bytes"], arguments)
+            self.assertLess(out["memory_estimate"], (1.4 if molecule == "c2h6" else 1.6) * out["peak_bytes"], arguments)
         message = run(*arguments, "--memory", out["memory_estimate"] - 1, code=3).stderr
         self.assertIn(str(out["memory_estimate"]), message)
         run(*arguments, "--memory", out["memory_estimate"])
