@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -365,6 +366,7 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
         ranks.sum(std::span<double>(seconds));
         report.overlap = seconds[0] > 0 ? 1 - seconds[1] / seconds[0] : 1;
     }
+    if (plan.devices_per_rank > 0) report.overlap = std::numeric_limits<double>::quiet_NaN();
     if (consume) {
         report.execute_seconds = now_seconds() - begin;
         return {Tensor<T>(), std::move(report)};
