@@ -53,7 +53,7 @@ void add_planning(CLI::App& command, PlanningOptions& o, bool problem_required) 
         ->capture_default_str();
     command.add_option("--blocks", o.blocks, "how device blocks are formed: auto, worst_fit or patches")
         ->capture_default_str();
-    command.add_option("--grid", o.grid, "ranks as PxQ (default: from the shapes)");
+    command.add_option("--grid", o.grid, "ranks as PxQ, of stationary_b and outer_product (default: from the shapes)");
     add_parameters(command, o.parameters);
     command.add_option("--b", o.b, "where tiles of B come from: auto, stored, host or device (made there on demand)")
         ->capture_default_str();
@@ -94,7 +94,7 @@ Planned make_plan(const PlanningOptions& o, MachineModel machine) {
         require(static_cast<std::int64_t>(request.grid_rows) * request.grid_cols == o.ranks,
                 "--grid {} is not a grid of {} ranks", o.grid, o.ranks);
     }
-    if (machine.devices_per_rank == 0) request.host_memory = machine.host_memory;
+    request.host_memory = machine.host_memory;
     if (!o.memory.empty())
         (machine.devices_per_rank > 0 ? request.device_memory : request.host_memory) = parse_bytes(o.memory);
     request.algorithm = o.algorithm;

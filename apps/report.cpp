@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "base/units.hpp"
 #include "command.hpp"
 #include "commit.hpp"
@@ -47,7 +49,7 @@ nlohmann::json to_json(const ContractionSummary& s) {
         {"checksum", hex(s.checksum)},
         {"algorithm", r.algorithm},
         {"ranks", r.ranks},
-        {"overlap", r.overlap},
+        {"overlap", std::isnan(r.overlap) ? nlohmann::json() : nlohmann::json(r.overlap)},
         {"devices", r.devices},
         {"threads", r.threads},
         {"machine", cpu_name()},
@@ -85,8 +87,10 @@ std::string to_text(const ContractionSummary& s) {
     out += fmt::format("density     A {:.2f} %, B {:.2f} %, C {:.2f} %\n", 100 * s.density_a, 100 * s.density_b,
                        100 * s.density_c);
     if (r.ranks > 1)
-        out += fmt::format("messages    {} sent, {:.0f} % of the time they took was hidden behind work\n",
-                           format_bytes(r.sent_bytes), 100 * r.overlap);
+        out += std::isnan(r.overlap)
+                   ? fmt::format("messages    {} sent\n", format_bytes(r.sent_bytes))
+                   : fmt::format("messages    {} sent, {:.0f} % of the time they took was hidden behind work\n",
+                                 format_bytes(r.sent_bytes), 100 * r.overlap);
     if (!r.devices.empty())
         out += fmt::format("transfers   {} to devices, {} back, {} from device to device; {} on a device at most\n",
                            format_bytes(r.loaded_bytes), format_bytes(r.stored_bytes), format_bytes(r.copied_bytes),

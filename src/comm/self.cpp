@@ -1,3 +1,4 @@
+#include <cstdint>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -34,6 +35,7 @@ class SelfCommunicator final : public Communicator {
   public:
     int rank() const override { return 0; }
     int size() const override { return 1; }
+    int most_tag() const override { return INT32_MAX; }
 
     std::unique_ptr<Transfer> send(int to, int tag, std::span<const MessagePiece> pieces) override {
         return post(to, tag, pieces, true);

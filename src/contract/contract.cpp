@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -253,8 +254,10 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
         if (pb.stored) request.distribution_b = pb.stored->distribution();
         request.distribution_c = old ? std::optional(old->distribution()) : options.result_distribution;
     }
-    // Without a budget: what the machine has. (Results that devices hand over tile by tile may be larger.)
-    request.host_memory = options.memory > 0 || machine.devices_per_rank > 0 ? options.memory : machine.host_memory;
+    // Without a budget: what the machine has. Results that devices hand over tile by tile are never stored, so what the
+    // plan counts for them is no limit.
+    const bool hand_over = consume && machine.devices_per_rank > 0;
+    request.host_memory = options.memory > 0 ? options.memory : hand_over ? 0 : machine.host_memory;
     request.device_memory = options.device_memory;
     request.other_bytes = most(ranks, pa.original_bytes + pb.original_bytes + (old ? old->tile_bytes() : 0));
     request.algorithm = options.algorithm;
@@ -277,7 +280,6 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
     ExecuteCounts counts;
     together(ranks, [&] {
         budget.take(mine.stored_a + mine.stored_b + request.other_bytes, "operands");
-        const bool hand_over = consume && plan.devices_per_rank > 0;
         if (!hand_over)
             impl = std::make_unique<typename Tensor<T>::Impl>(plan.c, Placement(ranks, plan.distribution_c), &budget,
                                                               "result");
@@ -364,6 +366,7 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
         ranks.sum(std::span<double>(seconds));
         report.overlap = seconds[0] > 0 ? 1 - seconds[1] / seconds[0] : 1;
     }
+    if (plan.devices_per_rank > 0) report.overlap = std::numeric_limits<double>::quiet_NaN();
     if (consume) {
         report.execute_seconds = now_seconds() - begin;
         return {Tensor<T>(), std::move(report)};

@@ -1,15 +1,17 @@
 #include "execute/messages.hpp"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <deque>
 #include <map>
 
 #include "base/clock.hpp"
+#include "tessera/base/error.hpp"
 
 namespace tessera {
 
 namespace {
-constexpr int kTags = 32767;  // every MPI has at least these
 /// Messages of tiles that are received from one rank at a time. MPI moves all that has its place before it says that
 /// any of it is there: with few places work begins as soon as the first tiles are.
 constexpr int kOpenReceives = 2;
@@ -22,7 +24,8 @@ void StepBoard::pause(int times) {
         std::this_thread::yield();
 }
 
-/// Messages between two ranks are numbered in the plan's order, the same on both.
+/// Messages between two ranks are numbered in the plan's order, the same on both: a number is a tag. They start in any
+/// order (sums when they are complete, receives of tiles a few at a time), so no two may share one.
 Messages::Messages(const Plan& plan, Communicator& ranks, StepBoard& board)
     : plan_(plan), ranks_(ranks), board_(board) {
     std::map<std::int32_t, int> sends, receives;
@@ -30,7 +33,12 @@ Messages::Messages(const Plan& plan, Communicator& ranks, StepBoard& board)
         const auto& s = plan.steps[i];
         if (s.rank != ranks.rank() || !is_message(s.kind)) continue;
         const bool out = s.kind == StepKind::send || s.kind == StepKind::send_sums;
-        messages_.push_back({static_cast<std::int32_t>(i), (out ? sends : receives)[s.peer]++ % kTags});
+        const int number = (out ? sends : receives)[s.peer]++;
+        if (number > ranks.most_tag())
+            throw MachineError(
+                fmt::format("ranks {} and {} have more messages for each other than the {} tags of this MPI", s.rank,
+                            s.peer, static_cast<std::int64_t>(ranks.most_tag()) + 1));
+        messages_.push_back({static_cast<std::int32_t>(i), number});
     }
 }
 

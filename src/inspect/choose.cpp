@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <tuple>
 
 #include "base/check.hpp"
@@ -26,6 +27,44 @@ Assignment of_one_rank(const Inspection& in) {
     return !in.stored(Operand::b) && (in.stored(Operand::a) || in.request.b->elements() >= in.request.a->elements())
                ? stationary_b(in)
                : outer_product(in);
+}
+
+/// A grid that was asked for is taken as it is, or the algorithm is not possible.
+Assignment with_its_grid(Assignment out, const PlanRequest& request) {
+    if (!out.possible || request.grid_rows == 0 ||
+        (out.grid_rows == request.grid_rows && out.grid_cols == request.grid_cols))
+        return out;
+    out.possible = false;
+    out.reason = fmt::format("its grid is {} x {} here, {} x {} is asked for", out.grid_rows, out.grid_cols,
+                             request.grid_rows, request.grid_cols);
+    return out;
+}
+
+/// On one rank the algorithms differ in the order of the work alone: each does the same products, sends nothing and
+/// cuts blocks in the same ways. So the others have the figures of the one that is taken.
+void list_others(Plan& plan, const MachineModel& machine) {
+    const auto over = [](double amount, double rate) { return rate > 0 ? amount / rate : 0; };
+    if (plan.candidates.empty()) {
+        const double seconds = over(plan.counts.flops, machine.gemm.flops_per_second) +
+                               over(static_cast<double>(plan.counts.made_bytes), machine.make_bytes_per_second);
+        plan.candidates = {{plan.algorithm, plan.reason, 0, seconds, true, true}};
+    }
+    const auto taken = std::find_if(plan.candidates.begin(), plan.candidates.end(), [](auto& c) { return c.chosen; });
+    ensure(taken != plan.candidates.end(), "none of {} candidates is chosen", plan.candidates.size());
+    const auto like = *taken;
+    for (const auto& [name, make] : kAlgorithms) {
+        if (name == plan.algorithm) continue;
+        auto other = like;
+        other.algorithm = name;
+        other.chosen = false;
+        other.reason = "on one rank the same products and bytes, in another order at most";
+        plan.candidates.push_back(std::move(other));
+    }
+    const std::string why = plan.source_b != SourceKind::stored && plan.algorithm == std::string("stationary_b")
+                                ? "columns of B in turn, each tile made once"
+                                : "rows of A in turn, used while they are in the caches";
+    plan.decided =
+        (plan.decided.empty() ? "" : plan.decided + "; ") + fmt::format("on one rank none sends anything: {}", why);
 }
 
 /// A plan that may still be the one.
@@ -88,7 +127,7 @@ Plan build_plan(const PlanRequest& request, const MachineModel& machine) {
     if (request.algorithm != "auto") {
         const auto it = std::find_if(kAlgorithms.begin(), kAlgorithms.end(),
                                      [&](const auto& a) { return request.algorithm == a.first; });
-        const auto assignment = it->second(in);
+        const auto assignment = with_its_grid(it->second(in), request);
         require(assignment.possible, "algorithm '{}' cannot do '{}': {}", request.algorithm, request.spec->text(),
                 assignment.reason);
         auto plan = write_plan(in, assignment);
@@ -98,16 +137,19 @@ Plan build_plan(const PlanRequest& request, const MachineModel& machine) {
     }
     if (machine.ranks == 1) {
         auto plan = write_plan(in, of_one_rank(in));
-        if (plan.candidates.empty()) plan.candidates = {{plan.algorithm, plan.reason, 0, 0, true, true}};
+        list_others(plan, machine);
         return plan;
     }
 
     std::vector<PlanCandidate> candidates;
     std::vector<Kept> kept;
-    std::string refused;
-    std::int64_t smallest = INT64_MAX;
+    std::optional<BudgetError> refused;  // by the candidate that comes closest to its budget
+    const auto lacks = [](const BudgetError& e) {
+        return static_cast<double>(e.smallest_bytes()) /
+               static_cast<double>(std::max<std::int64_t>(1, e.budget_bytes()));
+    };
     for (const auto& [name, make] : kAlgorithms) {
-        const auto assignment = make(in);
+        const auto assignment = with_its_grid(make(in), request);
         PlanCandidate c{assignment.algorithm, assignment.reason, 0, 0, false, assignment.possible};
         if (assignment.possible) try {
                 auto plan = write_plan(in, assignment);
@@ -119,16 +161,18 @@ Plan build_plan(const PlanRequest& request, const MachineModel& machine) {
             } catch (const BudgetError& e) {
                 c.possible = false;
                 c.reason = "does not fit the memory";
-                if (e.smallest_bytes() < smallest) {
-                    smallest = e.smallest_bytes();
-                    refused = e.what();
-                }
+                if (!refused || lacks(e) < lacks(*refused)) refused.emplace(e);
             }
         candidates.push_back(std::move(c));
         const auto shortest = shortest_of(candidates);
         std::erase_if(kept, [&](const Kept& k) { return !as_short(candidates[k.candidate], shortest); });
     }
-    if (kept.empty()) throw BudgetError(refused, request.host_memory, smallest);
+    if (kept.empty() && refused) throw *refused;
+    if (kept.empty()) {
+        std::string why;
+        for (const auto& c : candidates) why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", c.algorithm, c.reason);
+        user_error("no algorithm can do '{}' as it is asked for ({})", request.spec->text(), why);
+    }
     const auto taken = cheapest(candidates);
     auto best = std::find_if(kept.begin(), kept.end(), [&](const Kept& k) { return k.candidate == taken; });
     best->plan.decided = choose(candidates, taken);

@@ -178,9 +178,9 @@ void PlanWriter::check_memory(const std::vector<std::unique_ptr<Worker>>& worker
     const auto limit = host_limit();
     if (least > limit)
         throw BudgetError(
-            fmt::format(
-                "a memory budget of {} ({} bytes) is too small for '{}': the smallest that works is {} ({} bytes)",
-                format_bytes(limit), limit, plan.spec, format_bytes(least), least),
+            fmt::format("a {} of {} ({} bytes) is too small for '{}': the smallest that works is {} ({} bytes)",
+                        plan.devices_per_rank > 0 ? "host memory" : "memory budget", format_bytes(limit), limit,
+                        plan.spec, format_bytes(least), least),
             limit, least);
 }
 
@@ -321,6 +321,9 @@ Plan PlanWriter::write() {
     plan.grid_rows = how.grid_rows;
     plan.grid_cols = how.grid_cols;
     plan.grid_given = r.grid_rows > 0;
+    plan.budget.host_bytes = r.host_memory;
+    if (plan.devices_per_rank > 0)
+        plan.budget.device_bytes = r.device_memory > 0 ? r.device_memory : in.machine.device.memory;
     plan.given = r.parameters;
     plan.filter = r.screening.filter;
     plan.alpha_magnitude = r.screening.alpha_magnitude;

@@ -17,6 +17,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr int kMostDepth = 8;
+// Slower than this and seconds overflow; longer and no line of text holds a name.
+constexpr double kLeastRate = 1e-6, kMostSeconds = 1e6;
+constexpr std::size_t kMostName = 64;
+
 /// Where a field is in the model, and the least value it may have. One table serves reading, writing and messages.
 struct Field {
     const char* name;
@@ -76,6 +81,13 @@ void set(const Field& field, const Json& value, std::string_view origin) {
     require(x >= field.least, "machine {}: field '{}' is {}: {} is the least it may be", origin, field.name,
             shown(value), field.least);
     if (field.real) {
+        const bool rate = std::string_view(field.name).ends_with("_per_second");
+        const bool seconds =
+            std::string_view(field.name).ends_with("latency") || std::string_view(field.name).ends_with("_seconds");
+        require(!rate || x == 0 || x >= kLeastRate, "machine {}: field '{}' is {}: 0 (unknown) or at least {}", origin,
+                field.name, shown(value), kLeastRate);
+        require(!seconds || x <= kMostSeconds, "machine {}: field '{}' is {}: {} is the most it may be", origin,
+                field.name, shown(value), kMostSeconds);
         *field.real = x;
         return;
     }
@@ -121,7 +133,11 @@ std::string text_of(const Json& object, const char* key, std::string_view origin
 MachineFile parse_machine(std::string_view json, std::string_view origin) {
     Json object;
     try {
-        object = Json::parse(json);
+        // What is nested deeper than a machine could be is no machine, and would be too deep for whoever shows it.
+        object = Json::parse(json, [&](int depth, Json::parse_event_t, Json&) {
+            require(depth <= kMostDepth, "machine {}: nested deeper than {} levels", origin, kMostDepth);
+            return true;
+        });
     } catch (const Json::exception& e) {
         std::string why = e.what();
         if (const auto end = why.find("] "); end != std::string::npos) why.erase(0, end + 2);  // the exception's name
@@ -134,6 +150,11 @@ MachineFile parse_machine(std::string_view json, std::string_view origin) {
     read_fields(object, "", fields, origin);
     file.machine.name = text_of(object, "name", origin);
     require(!file.machine.name.empty(), "machine {}: field 'name' is missing", origin);
+    const auto& name = file.machine.name;
+    require(name.size() <= kMostName &&
+                std::none_of(name.begin(), name.end(), [](unsigned char c) { return c < 32 || c == 127; }),
+            "machine {}: field 'name' is {}: at most {} characters of one line", origin, shown(object.at("name")),
+            kMostName);
     file.about = text_of(object, "about", origin);
     if (object.contains("sources")) {
         const auto& sources = object.at("sources");

@@ -133,6 +133,41 @@ double loads(const Plan& plan, Operand o) {
     return size > 0 ? bytes / size : 0;
 }
 
+/// What goes over one kind of link: all of it, and of the ranks or devices that have one the largest and the mean.
+struct LinkRow {
+    const char *name, *key, *of;
+    std::int64_t total = 0, largest = 0;
+    double mean = 0;
+};
+
+std::vector<LinkRow> link_rows(const Plan& plan) {
+    std::vector<LinkRow> out;
+    const auto add = [&](const char* name, const char* key, const char* of, const auto& counts, auto bytes_of_one) {
+        LinkRow row{name, key, of};
+        for (const auto& c : counts) {
+            row.total += bytes_of_one(c);
+            row.largest = std::max(row.largest, bytes_of_one(c));
+        }
+        if (!counts.empty()) row.mean = static_cast<double>(row.total) / static_cast<double>(counts.size());
+        out.push_back(row);
+    };
+    const auto& ranks = plan.rank_counts;
+    const auto& devices = plan.device_counts;
+    if (plan.ranks > 1) {
+        add("network in", "network_in", "rank", ranks, [](const RankCounts& c) { return c.received_bytes; });
+        add("network out", "network_out", "rank", ranks, [](const RankCounts& c) { return c.sent_bytes; });
+    }
+    if (plan.devices_per_rank > 0) {
+        add("host to device", "host_to_device", "device", devices,
+            [](const DeviceCounts& c) { return c.loaded_bytes; });
+        add("device to host", "device_to_host", "device", devices,
+            [](const DeviceCounts& c) { return c.stored_bytes; });
+        add("device to device", "device_to_device", "device", devices,
+            [](const DeviceCounts& c) { return c.copied_bytes; });
+    }
+    return out;
+}
+
 double intensity(const Plan& plan) {
     const auto& n = plan.counts;
     const double bytes = static_cast<double>(n.bytes_a + n.bytes_b + n.bytes_c + n.made_bytes);
@@ -168,14 +203,15 @@ std::string explain(const Plan& plan) {
         out += "\n";
     }
     if (plan.ranks > 1) {
-        std::int64_t most = 0;
-        for (const auto& r : plan.rank_counts) most = std::max(most, r.received_bytes);
-        out += fmt::format("  ranks      {} as {} x {} ({}); {} sent in all, one rank receives {} at most\n",
-                           plan.ranks, plan.grid_rows, plan.grid_cols, plan.grid_given ? "given" : "default",
-                           format_bytes(n.sent_bytes), format_bytes(most));
+        out += fmt::format("  ranks      {} as {} x {} ({})\n", plan.ranks, plan.grid_rows, plan.grid_cols,
+                           plan.grid_given ? "given" : "default");
         out += fmt::format("  balance    {:.3f} (flops of the busiest rank over the mean)\n",
                            balance(plan.rank_counts, flops_of));
     }
+    for (const auto& l : link_rows(plan))
+        out += fmt::format("  transfers  {:<17} {:>8} in all; a {} {:>8} on average, {:>8} at most\n", l.name,
+                           format_bytes(l.total), l.of, format_bytes(static_cast<std::int64_t>(l.mean)),
+                           format_bytes(l.largest));
     if (plan.devices_per_rank > 0) {
         std::int64_t blocks = 0, chunks = 0;
         for (const auto& d : plan.device_counts) {
@@ -185,33 +221,42 @@ std::string explain(const Plan& plan) {
         out += fmt::format("  devices    {} per rank; {} blocks ({}) in {} chunks; balance {:.3f}\n",
                            plan.devices_per_rank, format_count(blocks), plan.blocks, format_count(chunks),
                            balance(plan.device_counts, flops_of_device));
-        out += fmt::format("  transfers  {} to devices, {} back, {} from device to device\n",
-                           format_bytes(n.loaded_bytes), format_bytes(n.stored_bytes), format_bytes(n.copied_bytes));
         out += fmt::format("  loads      A {:.2f} times, B {:.2f} times\n", loads(plan, Operand::a),
                            loads(plan, Operand::b));
-        out += fmt::format("  on device  {} at most\n", format_bytes(n.peak_device_bytes));
+        out += fmt::format("  on device  {} at most, of {}\n", format_bytes(n.peak_device_bytes),
+                           format_bytes(plan.budget.device_bytes));
         out += fmt::format("  case       {}: {}\n", name(plan.memory_case), meaning(plan.memory_case));
         out += parameter_lines(plan);
     }
     if (!plan.decided.empty())
         for (const auto& c : plan.candidates) {
-            // On one rank they differ in their blocks alone.
-            const auto what = plan.ranks > 1 ? c.algorithm : "blocks by " + c.blocks;
+            // On one rank with devices the ways to form blocks are weighed first.
+            const bool same = plan.ranks == 1 && c.algorithm != plan.algorithm;
+            const auto what = plan.ranks > 1 || same || c.blocks.empty() ? c.algorithm : "blocks by " + c.blocks;
             std::string figures = c.reason;
             if (c.possible) {
                 figures = plan.ranks > 1 ? format_bytes(c.bytes_sent) + " sent, " : "";
                 if (plan.devices_per_rank > 0) figures += format_bytes(c.bytes_loaded) + " to devices, ";
-                figures += format_seconds(c.seconds_predicted) +
-                           (plan.ranks > 1 ? " predicted" : " for the busiest device or link");
+                figures += format_seconds(c.seconds_predicted) + (plan.ranks > 1 ? " predicted"
+                                                                  : same         ? " likewise"
+                                                                  : plan.devices_per_rank > 0
+                                                                      ? " for the busiest device or link"
+                                                                      : " by counting");
             }
             out += fmt::format("  {} {:<19} {}\n", c.chosen ? "chosen  " : "weighed ", what, figures);
         }
-    if (!plan.decided.empty()) out += fmt::format("  because    {}\n", plan.decided);
+    for (std::size_t at = 0; at < plan.decided.size();) {  // a line for each reason
+        const auto end = std::min(plan.decided.find("; ", at), plan.decided.size());
+        out += fmt::format("  {:<10} {}\n", at == 0 ? "because" : "", plan.decided.substr(at, end - at));
+        at = end + 2;
+    }
     out += plan.ranks > 1 ? fmt::format("  memory     {} at most on a rank; {} of it received, made or partial\n",
                                         format_bytes(n.peak_host_bytes), format_bytes(n.arena_bytes))
                           : fmt::format("  memory     {} at most: {} A + {} B + {} C + {} made or partial\n",
                                         format_bytes(n.peak_host_bytes), format_bytes(n.bytes_a),
                                         format_bytes(n.bytes_b), format_bytes(n.bytes_c), format_bytes(n.arena_bytes));
+    if (plan.budget.host_bytes > 0)
+        out += fmt::format("  budget     {} of a rank's host memory\n", format_bytes(plan.budget.host_bytes));
     if (plan.filter > 0)
         out += fmt::format("  filter     {:g}: what is skipped has a norm of at most {:.3g}\n", plan.filter,
                            n.left_out_bound);
@@ -245,6 +290,9 @@ std::string explain_json(const Plan& plan) {
     parameter("lookahead", plan.given.lookahead, plan.used.lookahead);
     for (const auto& r : plan.rank_counts) rank_bytes.push_back(r.peak_bytes);
     for (const auto& d : plan.device_counts) device_bytes.push_back(d.peak_bytes);
+    nlohmann::json links = nlohmann::json::object();
+    for (const auto& l : link_rows(plan))
+        links[l.key] = {{"total", l.total}, {"largest", l.largest}, {"mean", l.mean}, {"of", l.of}};
     const nlohmann::json j = {
         {"spec", plan.spec},
         {"scalar", name(plan.scalar)},
@@ -275,6 +323,8 @@ std::string explain_json(const Plan& plan) {
           {"device", n.peak_device_bytes},
           {"ranks", rank_bytes},
           {"devices", device_bytes}}},
+        {"budget_bytes", {{"host", plan.budget.host_bytes}, {"device", plan.budget.device_bytes}}},
+        {"links", links},
         {"balance", plan.devices_per_rank > 0 ? balance(plan.device_counts, flops_of_device)
                                               : balance(plan.rank_counts, flops_of)},
         {"balance_of_ranks", balance(plan.rank_counts, flops_of)},

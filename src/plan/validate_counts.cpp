@@ -91,10 +91,22 @@ Done what_is_done(const PlanFacts& facts) {
 
 bool same(double x, double y) { return std::abs(x - y) <= 1e-9 * std::max(std::abs(x), std::abs(y)); }
 
+void check_budget(const Plan& plan, const PlanBudget& budget) {
+    for (int r = 0; r < plan.ranks && budget.host_bytes > 0; ++r)
+        ensure(plan.rank_counts[r].peak_bytes <= budget.host_bytes, "rank {}: {} of a budget of {}", r,
+               plan.rank_counts[r].peak_bytes, budget.host_bytes);
+    const auto limit = std::max<std::int64_t>(0, budget.device_bytes - device_reserve_bytes(budget.device_bytes));
+    for (std::size_t d = 0; d < plan.device_counts.size() && budget.device_bytes > 0; ++d)
+        ensure(plan.device_counts[d].peak_bytes <= limit, "device {}: {} of a budget of {}, {} without its reserve", d,
+               plan.device_counts[d].peak_bytes, budget.device_bytes, limit);
+}
+
 }  // namespace
 
 void check_counts(const PlanFacts& facts, const PlanBudget& budget) {
     const auto& plan = facts.plan();
+    check_budget(plan, budget);
+    check_budget(plan, plan.budget);
     const auto done = what_is_done(facts);
     PlanCounts all;
     for (int r = 0; r < plan.ranks; ++r) {
@@ -112,8 +124,6 @@ void check_counts(const PlanFacts& facts, const PlanBudget& budget) {
         equal("bytes of B", h.stored_b, n.stored_b);
         equal("bytes of C", h.stored_c, n.stored_c);
         equal("bytes at most", h.stored_a + h.stored_b + h.stored_c + plan.other_bytes + n.arena_bytes, n.peak_bytes);
-        ensure(budget.host_bytes <= 0 || n.peak_bytes <= budget.host_bytes, "rank {}: {} of a budget of {}", r,
-               n.peak_bytes, budget.host_bytes);
         all.bytes_a += h.stored_a;
         all.bytes_b += h.stored_b;
         all.bytes_c += h.stored_c;
@@ -123,7 +133,6 @@ void check_counts(const PlanFacts& facts, const PlanBudget& budget) {
         all.arena_bytes = std::max(all.arena_bytes, n.arena_bytes);
         all.peak_host_bytes = std::max(all.peak_host_bytes, n.peak_bytes);
     }
-    const auto limit = std::max<std::int64_t>(0, budget.device_bytes - device_reserve_bytes(budget.device_bytes));
     for (std::size_t d = 0; d < done.devices.size(); ++d) {
         const auto &n = plan.device_counts[d], &h = done.devices[d];
         const auto equal = [&](const char* what, std::int64_t found, std::int64_t counted) {
@@ -137,8 +146,6 @@ void check_counts(const PlanFacts& facts, const PlanBudget& budget) {
         equal("bytes of B that came", h.loaded_b, n.loaded_b);
         equal("tiles made", h.made_tiles, n.made_tiles);
         equal("bytes made", h.made_bytes, n.made_bytes);
-        ensure(budget.device_bytes <= 0 || n.peak_bytes <= limit,
-               "device {}: {} of a budget of {}, {} without its reserve", d, n.peak_bytes, budget.device_bytes, limit);
         all.loaded_bytes += h.loaded_bytes;
         all.copied_bytes += h.copied_bytes;
         all.stored_bytes += h.stored_bytes;

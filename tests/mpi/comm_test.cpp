@@ -75,6 +75,21 @@ TEST(Messages, AnyPiecesInOrder) {
     exchange_all(self_communicator(), sizes, 50, 70);
 }
 
+TEST(Messages, TagsGoUpToTheHighest) {
+    auto& ranks = mpi_world();
+    ASSERT_GE(ranks.most_tag(), 32767);
+    const int to = (ranks.rank() + 1) % ranks.size(), from = (ranks.rank() + ranks.size() - 1) % ranks.size();
+    int out[] = {ranks.rank(), -ranks.rank()}, in[2] = {-1, -1};
+    // Posted in the other order: the tag decides.
+    const auto r1 = ranks.receive(from, ranks.most_tag(), std::vector<MessagePiece>{{&in[1], sizeof(int)}});
+    const auto r0 = ranks.receive(from, 0, std::vector<MessagePiece>{{&in[0], sizeof(int)}});
+    const auto s0 = ranks.send(to, 0, std::vector<MessagePiece>{{&out[0], sizeof(int)}});
+    const auto s1 = ranks.send(to, ranks.most_tag(), std::vector<MessagePiece>{{&out[1], sizeof(int)}});
+    for (auto* t : {r0.get(), r1.get(), s0.get(), s1.get()}) wait(*t);
+    EXPECT_EQ(in[0], from);
+    EXPECT_EQ(in[1], -from);
+}
+
 TEST(Messages, AboveTheLimitTheyTravelInParts) {
     for (const std::int64_t limit : {1, 7, 1000, 4096}) {
         const auto ranks = mpi_communicator(MPI_COMM_WORLD, limit);

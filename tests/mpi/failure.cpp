@@ -15,9 +15,13 @@ using namespace tessera;
 
 /// A contraction whose B is made on demand and whose generator (or the taker of the result) fails at the n-th tile of a
 /// rank, while others wait for its tiles of A, for its sums, or work.
-void contract_until(Communicator& ranks, bool mine, int nth, bool in_sink) {
-    const TileGrid grid{Tiling::uniform(48, 4), Tiling::uniform(48, 4)};
-    const auto a = Tensor<double>::random(Shape::dense(grid), 1, 1, {ranks, Distribution::even(grid, ranks.size())});
+void contract_until(Communicator& ranks, bool mine, int nth, bool in_sink, const std::string& algorithm) {
+    // split_k needs a C that is tiny next to A and B.
+    const auto rows = Tiling::uniform(algorithm == "split_k" ? 8 : 48, 4),
+               k = Tiling::uniform(algorithm == "split_k" ? 960 : 48, 4);
+    const TileGrid grid{k, rows}, grid_a{rows, k};
+    const auto a =
+        Tensor<double>::random(Shape::dense(grid_a), 1, 1, {ranks, Distribution::even(grid_a, ranks.size())});
     std::atomic<int> seen{0};
     const auto fail_at_nth = [&] {
         if (mine && ++seen >= nth) throw UserError("no more tiles");
@@ -28,7 +32,7 @@ void contract_until(Communicator& ranks, bool mine, int nth, bool in_sink) {
                                     }};
     ContractOptions options;
     options.threads = 2;
-    options.algorithm = "outer_product";
+    options.algorithm = algorithm;
     if (in_sink)
         contract_each<double>(
             "ij,jk->ik", a, b, [&](std::int64_t, std::span<const double>, double) { fail_at_nth(); }, options);
@@ -57,7 +61,11 @@ int main(int argc, char** argv) {
                                      },
                                      1, {ranks, Distribution::even(grid, ranks.size())});
         } else if (how.starts_with("contract")) {
-            contract_until(ranks, mine, std::stoi(how.substr(how.find('-') + 1)), how.starts_with("contract_each"));
+            contract_until(ranks, mine, std::stoi(how.substr(how.find('-') + 1)), how.starts_with("contract_each"),
+                           "outer_product");
+        } else if (how.starts_with("stationary_b") || how.starts_with("replicate_b") || how.starts_with("split_k")) {
+            const auto dash = how.find('-');
+            contract_until(ranks, mine, std::stoi(how.substr(dash + 1)), false, how.substr(0, dash));
         } else if (how == "memory") {
             if (mine) throw std::bad_alloc();
         } else if (how == "bug") {

@@ -28,6 +28,12 @@ contract-1 2 3 2 rank 2: no more tiles
 contract-7 1 4 2 rank 1: no more tiles
 contract-24 3 6 2 rank 3: no more tiles
 contract-5 0 1 2 tessera: no more tiles
+stationary_b-1 0 3 2 rank 0: no more tiles
+stationary_b-9 2 3 2 rank 2: no more tiles
+replicate_b-1 1 3 2 rank 1: no more tiles
+replicate_b-40 0 2 2 rank 0: no more tiles
+split_k-1 2 3 2 rank 2: no more tiles
+split_k-30 1 4 2 rank 1: no more tiles
 contract_each-2 1 3 2 rank 1: no more tiles
 memory 1 2 3 rank 1: out of memory
 machine 1 4 3 rank 1: no disk

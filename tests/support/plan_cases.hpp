@@ -1,6 +1,7 @@
 #pragma once
 // Random problems for random machines, and their plans.
 
+#include <cmath>
 #include <random>
 #include <vector>
 
@@ -25,7 +26,8 @@ inline Tiling random_tiling(Random& r, int most_tiles, int most) {
 
 struct Case {
     ContractionSpec spec{"pk,kq->pq"};
-    Shape a, b;
+    Shape a, b, given, old;  // given: the result's; old: of a C that is added to
+    bool has_given = false, has_old = false;
     PlanRequest request;
     MachineModel machine;
 };
@@ -81,10 +83,34 @@ inline void many_ranks(Random& r, Case& c, int most_ranks, int most_devices) {
     if (r() % 3 == 0) c.request.distribution_c = anywhere(c.spec.result_grid(c.a.grid(), c.b.grid()));
 }
 
+/// Norms over many decades with a filter; a given result shape, or a C that is added to; any scalar type.
+inline void any_options(Random& r, Case& c) {
+    constexpr ScalarKind kinds[] = {ScalarKind::f32, ScalarKind::f64, ScalarKind::c64, ScalarKind::c128};
+    c.request.scalar = kinds[r() % 4];
+    if (r() % 2) {
+        for (Shape* s : {&c.a, &c.b}) {
+            std::vector<ShapeEntry> e;
+            for (auto o : s->ordinals()) e.push_back({TileOrdinal{o}, std::pow(10.0, -static_cast<double>(r() % 8))});
+            *s = Shape(s->grid(), std::move(e));
+        }
+        c.request.screening.filter = std::pow(10.0, -static_cast<double>(1 + r() % 8));
+        c.request.screening.alpha_magnitude = r() % 2 ? 1 : 0.3;
+    }
+    const auto result = c.spec.result_grid(c.a.grid(), c.b.grid());
+    const auto how = r() % 3;
+    c.has_given = how == 1;
+    c.has_old = how == 2;
+    if (c.has_given) c.given = random_shape(r, result, 0.6);
+    if (c.has_old) c.old = random_shape(r, result, 0.4);
+    c.request.other_bytes = r() % 2 ? static_cast<std::int64_t>(64 * (r() % 100)) : 0;
+}
+
 inline Plan plan_of(Case& c) {
     c.request.spec = &c.spec;
     c.request.a = &c.a;
     c.request.b = &c.b;
+    c.request.screening.given = c.has_given ? &c.given : nullptr;
+    c.request.accumulate = c.has_old ? &c.old : nullptr;
     return build_plan(c.request, c.machine);
 }
 

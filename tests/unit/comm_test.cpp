@@ -4,6 +4,7 @@
 
 #include "comm/outcome.hpp"
 #include "comm/wait.hpp"
+#include "execute/messages.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/comm/world.hpp"
 #include "tessera/tensor/tensor.hpp"
@@ -12,6 +13,47 @@ namespace tessera {
 namespace {
 
 using Pieces = std::vector<MessagePiece>;
+
+/// One of two ranks, with few tags; nothing ever comes.
+class FewTags final : public Communicator {
+  public:
+    explicit FewTags(int most) : most_(most) {}
+    int rank() const override { return 0; }
+    int size() const override { return 2; }
+    int most_tag() const override { return most_; }
+    std::unique_ptr<Transfer> send(int, int, std::span<const MessagePiece>) override { return nullptr; }
+    std::unique_ptr<Transfer> receive(int, int, std::span<const MessagePiece>) override { return nullptr; }
+    void barrier() override {}
+    void broadcast(std::vector<std::byte>&, int) override {}
+    std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte>) override { return {}; }
+    void sum(std::span<double>) override {}
+    void sum(std::span<std::int64_t>) override {}
+    void max(std::span<double>) override {}
+    [[noreturn]] void abort(int) override { std::abort(); }
+
+  private:
+    int most_;
+};
+
+/// Messages start in any order, so two of them never have one tag: more messages than tags are refused.
+TEST(Messages, EveryMessageHasItsOwnTag) {
+    Plan plan;
+    plan.ranks = 2;
+    for (int i = 0; i < 4; ++i) plan.steps.push_back({StepKind::send, -1, 0, 1, 0, 0, 0, 0});
+    for (int i = 0; i < 2; ++i) plan.steps.push_back({StepKind::receive, -1, 0, 1, 0, 0, 0, 0});
+    StepBoard board(plan.steps.size());
+    for (const int most : {3, 32767}) {
+        FewTags ranks(most);
+        EXPECT_NO_THROW(Messages(plan, ranks, board));
+    }
+    FewTags few(2);
+    try {
+        Messages(plan, few, board);
+        ADD_FAILURE();
+    } catch (const MachineError& e) {
+        EXPECT_NE(std::string(e.what()).find("3 tags"), std::string::npos) << e.what();
+    }
+}
 
 TEST(SelfCommunicator, MessagesToOneselfMatchInOrder) {
     Communicator& self = self_communicator();

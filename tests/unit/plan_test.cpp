@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "support/plan_cases.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/simulate/simulate.hpp"
@@ -141,6 +143,163 @@ TEST(Plan, AutoTakesTheCheapest) {
     ASSERT_EQ(plan.candidates.size(), 4u);
     for (const auto& k : plan.candidates) EXPECT_EQ(k.chosen, k.algorithm == "replicate_b");
     EXPECT_NE(explain(plan).find("weighed"), std::string::npos);
+}
+
+/// On one rank the algorithms send nothing and load the same: all are listed with their figures, and why one is taken.
+TEST(Plan, OneRankListsEveryAlgorithm) {
+    for (const int devices : {0, 1, 3})
+        for (const auto source : {SourceKind::stored, SourceKind::host_made}) {
+            Case c;
+            const auto t = Tiling::uniform(2000, 100);
+            c.a = c.b = Shape::dense({t, t});
+            c.machine.gemm = {1e10, 0};
+            c.machine.make_bytes_per_second = 1e9;
+            c.machine.devices_per_rank = devices;
+            c.machine.device = {8 << 20, {1e12, 0}, 0, 0};
+            c.machine.host_to_device = c.machine.device_to_host = {1e9, 0};
+            c.request.source_b = source;
+            const Plan plan = plan_of(c);
+            std::set<std::string> listed;
+            int chosen = 0;
+            for (const auto& k : plan.candidates) {
+                listed.insert(k.algorithm);
+                chosen += k.chosen;
+                EXPECT_EQ(k.bytes_sent, 0);
+                EXPECT_GT(k.seconds_predicted, 0);
+                EXPECT_EQ(k.bytes_loaded > 0, devices > 0);
+                if (k.chosen) {
+                    EXPECT_EQ(k.algorithm, plan.algorithm);
+                }
+                // What the others are said to cost is what their own plans come to.
+                if (k.algorithm == plan.algorithm || !k.possible) continue;
+                auto other = c;
+                other.request.algorithm = k.algorithm;
+                const Plan theirs = plan_of(other);
+                EXPECT_EQ(theirs.counts.loaded_bytes, plan.counts.loaded_bytes) << k.algorithm;
+                EXPECT_EQ(theirs.counts.made_tiles, plan.counts.made_tiles) << k.algorithm;
+                EXPECT_NEAR(simulate(theirs, c.machine).seconds, simulate(plan, c.machine).seconds,
+                            0.05 * simulate(plan, c.machine).seconds)
+                    << k.algorithm << " " << devices;
+            }
+            EXPECT_EQ(listed.size(), 4u);
+            EXPECT_EQ(chosen, 1);
+            EXPECT_NE(explain(plan).find("because"), std::string::npos);
+        }
+}
+
+/// A grid that is asked for is the plan's, or the algorithm says that it has another.
+TEST(Plan, AGivenGridIsTakenOrRefused) {
+    Case c;
+    const auto t = Tiling::uniform(800, 50), small = Tiling::uniform(24, 12), large = Tiling::uniform(8000, 100);
+    c.machine.ranks = 4;
+    c.request.grid_rows = c.request.grid_cols = 2;
+    c.a = c.b = Shape::dense({t, t});
+    for (const auto* algorithm : {"auto", "stationary_b", "outer_product"}) {
+        c.request.algorithm = algorithm;
+        const Plan plan = plan_of(c);
+        EXPECT_EQ(std::pair(plan.grid_rows, plan.grid_cols), std::pair(2, 2)) << algorithm;
+        EXPECT_TRUE(plan.grid_given);
+        for (const auto& k : plan.candidates)
+            if (k.algorithm == "replicate_b") {
+                EXPECT_FALSE(k.possible);
+                EXPECT_NE(k.reason.find("4 x 1"), std::string::npos) << k.reason;
+            }
+    }
+    c.request.algorithm = "replicate_b";
+    EXPECT_THROW(plan_of(c), UserError);
+    c.request.grid_rows = 4;
+    c.request.grid_cols = 1;
+    EXPECT_EQ(plan_of(c).grid_rows, 4);
+    c.a = Shape::dense({small, large});
+    c.b = Shape::dense({large, small});
+    c.request.algorithm = "split_k";
+    EXPECT_THROW(plan_of(c), UserError);
+    c.request.grid_rows = 1;
+    c.request.grid_cols = 4;
+    EXPECT_EQ(plan_of(c).grid_cols, 4);
+    // Nobody has this one: a vector has no columns to deal.
+    c.spec = ContractionSpec("pk,k->p");
+    c.a = Shape::dense({t, t});
+    c.b = Shape::dense({t});
+    c.request.algorithm = "auto";
+    c.request.grid_rows = c.request.grid_cols = 2;
+    try {
+        const Plan plan = plan_of(c);
+        EXPECT_EQ(std::pair(plan.grid_rows, plan.grid_cols), std::pair(2, 2));
+    } catch (const UserError& e) {
+        EXPECT_NE(std::string(e.what()).find("2 x 2"), std::string::npos) << e.what();
+    }
+}
+
+/// With devices the host has a budget too: named, kept at exactly the smallest, and shown.
+TEST(Plan, TheHostHasABudgetBesideDevices) {
+    Random r(31);
+    int refused = 0;
+    for (int trial = 0; trial < 120; ++trial) {
+        auto c = random_case(r);
+        many_ranks(r, c, 4, 3);
+        if (c.machine.devices_per_rank == 0) c.machine.devices_per_rank = 1;
+        c.machine.device.memory = 1LL << 40;
+        c.request.algorithm = r() % 2 ? "stationary_b" : "outer_product";
+        c.request.host_memory = 1;
+        std::int64_t least = 0;
+        try {
+            ASSERT_EQ(plan_of(c).counts.peak_host_bytes, 0);
+            continue;
+        } catch (const BudgetError& e) {
+            EXPECT_EQ(e.budget_bytes(), 1);
+            EXPECT_NE(std::string(e.what()).find("host memory"), std::string::npos);
+            least = e.smallest_bytes();
+            ++refused;
+        }
+        c.request.host_memory = least;
+        const Plan plan = plan_of(c);
+        ASSERT_NO_THROW(validate(plan, {least, 0})) << trial;
+        EXPECT_EQ(plan.budget, (PlanBudget{least, 1LL << 40}));
+        EXPECT_NE(
+            explain_json(plan).find("\"budget_bytes\":{\"device\":1099511627776,\"host\":" + std::to_string(least)),
+            std::string::npos);
+        c.request.host_memory = least - 1;
+        EXPECT_THROW(plan_of(c), BudgetError);
+    }
+    EXPECT_GT(refused, 80);
+    // Too little on the devices of every candidate: their budget is named, not the host's.
+    Case c;
+    const auto t = Tiling::uniform(800, 200);
+    c.a = c.b = Shape::dense({t, t});
+    c.machine.ranks = 4;
+    c.machine.devices_per_rank = 1;
+    c.machine.device.memory = 300 << 10;
+    c.request.host_memory = 1LL << 40;
+    try {
+        plan_of(c);
+        ADD_FAILURE();
+    } catch (const BudgetError& e) {
+        EXPECT_EQ(e.budget_bytes(), 300 << 10);
+        EXPECT_NE(std::string(e.what()).find("device memory"), std::string::npos) << e.what();
+    }
+}
+
+/// Links one by one: what all, the largest and the mean rank or device move.
+TEST(Plan, LinksAreShownOneByOne) {
+    Case c;
+    const auto t = Tiling::uniform(800, 50);
+    c.a = c.b = Shape::dense({t, t});
+    c.machine.ranks = 3;
+    c.machine.devices_per_rank = 2;
+    c.machine.device.memory = 2 << 20;
+    c.request.algorithm = "outer_product";
+    const Plan plan = plan_of(c);
+    const auto text = explain(plan), json = explain_json(plan);
+    for (const auto* link : {"network in", "network out", "host to device", "device to host", "device to device"})
+        EXPECT_NE(text.find(std::string("transfers  ") + link), std::string::npos) << text;
+    std::int64_t largest = 0, total = 0;
+    for (const auto& n : plan.rank_counts) {
+        largest = std::max(largest, n.received_bytes);
+        total += n.received_bytes;
+    }
+    EXPECT_EQ(total, plan.counts.sent_bytes);
+    EXPECT_NE(json.find("\"network_in\":{\"largest\":" + std::to_string(largest)), std::string::npos) << json;
 }
 
 TEST(Plan, CountsAreTheProblems) {

@@ -121,8 +121,9 @@ TEST(Validate, WhatTheFilterLeavesOutIsDerived) {
     const Shape all = plan.c;
     std::vector<ShapeEntry> some;
     for (std::int64_t s = 0; s < all.tile_count(); s += 2) some.push_back({all.tile(s), 1.0});
-    const Shape given({t, t}, some);
-    c.request.screening = {0, 1, &given};
+    c.given = Shape({t, t}, some);
+    c.has_given = true;
+    c.request.screening = {};
     bad = plan_of(c);
     validate(bad);
     bad.shape_given = false;

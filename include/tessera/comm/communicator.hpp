@@ -30,6 +30,8 @@ class Communicator {
     virtual int rank() const = 0;
     virtual int size() const = 0;
 
+    /// The highest tag that a message may have; MPI promises 32,767.
+    virtual int most_tag() const = 0;
     /// One message to or from a peer, scattered over pieces; messages between two ranks with the same tag match in
     /// order. Any number of bytes: what is above the message limit travels in several parts.
     virtual std::unique_ptr<Transfer> send(int to, int tag, std::span<const MessagePiece> pieces) = 0;

@@ -62,7 +62,8 @@ struct ContractReport {
     std::vector<int> devices = {};
     std::int64_t sent_bytes = 0;                                // between ranks, all of them
     std::int64_t rank_sent_bytes = 0, rank_received_bytes = 0;  // by this rank
-    /// Share of the time with messages under way that was hidden behind work; 1 where there were none.
+    /// Share of the time with messages under way that was hidden behind work; 1 where there were none. Not a number
+    /// (null in JSON) with devices: there it is not measured.
     double overlap = 1;
     std::int64_t loaded_bytes = 0, stored_bytes = 0, copied_bytes = 0;  // host to device, back, device to device
     std::int64_t peak_device_bytes = 0;

@@ -144,6 +144,13 @@ struct PlanCandidate {
     bool operator==(const PlanCandidate&) const = default;
 };
 
+/// Budgets a plan is held to; <= 0: none.
+struct PlanBudget {
+    std::int64_t host_bytes = 0;    // per rank
+    std::int64_t device_bytes = 0;  // per device
+    bool operator==(const PlanBudget&) const = default;
+};
+
 struct Plan {
     std::string spec, algorithm, reason;
     ScalarKind scalar = ScalarKind::f64;
@@ -177,21 +184,17 @@ struct Plan {
     std::vector<PlanCandidate> candidates;
     std::string decided;  // why the chosen one is
     PlanCounts counts;
+    PlanBudget budget;  // that it was built for
 
     std::int64_t metadata_bytes() const;
     bool operator==(const Plan&) const = default;
 };
 
-/// Budgets a plan is held to; <= 0: none.
-struct PlanBudget {
-    std::int64_t host_bytes = 0;    // per rank
-    std::int64_t device_bytes = 0;  // per device
-};
-
 /// Proves that the products are those that follow from the shapes and the filter, each done exactly once and in order,
 /// and partial sums joined by the fixed tree; that tiles are there when they are used, every one that comes is used and
 /// no two live ones overlap; that sends meet receives, no step waits in a circle and a tile is made at most once per
-/// rank; that all counts are those of the steps; and that bytes stay within the budgets (a device's less its reserve).
+/// rank; that all counts are those of the steps; and that bytes stay within this budget and the plan's own (a device's
+/// less its reserve).
 /// Throws InternalError naming the first thing that is not so.
 void validate(const Plan& plan, const PlanBudget& budget = {});
 

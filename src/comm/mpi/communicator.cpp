@@ -45,6 +45,7 @@ class MpiCommunicator final : public Communicator {
 
     int rank() const override { return rank_; }
     int size() const override { return size_; }
+    int most_tag() const override { return top_tag_; }
 
     std::unique_ptr<Transfer> send(int to, int tag, std::span<const MessagePiece> pieces) override {
         return start(Way::send, to, tag, pieces);
