@@ -61,8 +61,8 @@ TEST_P(RanksEnergy, IsThatOfOneRank) {
 }
 INSTANTIATE_TEST_SUITE_P(Ways, RanksEnergy,
                          ::testing::Values(Way{"stored", water(), Abcd::stored, 0},
-                                         Way{"direct", water(), Abcd::direct, 0},
-                                         Way{"screened", two_hydrogens(), Abcd::direct, 1e-5}),
+                                           Way{"direct", water(), Abcd::direct, 0},
+                                           Way{"screened", two_hydrogens(), Abcd::direct, 1e-5}),
                          [](const auto& which) { return std::string(which.param.name); });
 
 TEST(RanksEnergyOnce, ACheckpointServesAnyNumberOfRanks) {
