@@ -3,6 +3,8 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <charconv>
+#include <functional>
 
 #include "base/check.hpp"
 #include "base/units.hpp"
@@ -19,6 +21,17 @@ struct Options {
     std::string molecule, method = "ccsd(t)", abcd = "stored", memory, devices = "none";
     int charge = 0;
 };
+
+/// What is no whole number is told from one that is out of range.
+std::function<std::string(const std::string&)> whole_number(int least, int most) {
+    return [=](const std::string& text) -> std::string {
+        int value = 0;
+        const char* end = text.data() + text.size();
+        const auto [stop, error] = std::from_chars(text.data() + text.starts_with('+'), end, value);
+        if (error == std::errc() && stop == end && value >= least && value <= most) return {};
+        return fmt::format("'{}' is no whole number from {} to {}", text, least, most);
+    };
+}
 
 double peak_memory_bytes() {
     rusage usage{};
@@ -191,10 +204,11 @@ Action add_energy(CLI::App& app) {
     command->add_flag("--frozen-core", e.frozen_core, "leave the core electrons uncorrelated");
     command->add_option("--charge", o->charge, "charge of the molecule")
         ->capture_default_str()
-        ->check(CLI::Range(-1000, 1000));
+        ->check(whole_number(-1000, 1000));
     command->add_option("--converge", e.converge, "energy change and residual to reach")->capture_default_str();
     command->add_option("--max-iterations", e.max_iterations, "of the SCF and of CCSD, each, in this run")
-        ->capture_default_str();
+        ->capture_default_str()
+        ->check(whole_number(1, 1'000'000));
     command
         ->add_option("--abcd", o->abcd,
                      "integrals over four virtuals: stored, or direct (made from basis functions when needed)")

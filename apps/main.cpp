@@ -6,6 +6,7 @@
 #include <malloc.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -70,6 +71,7 @@ int main(int argc, char** argv) {
     mallopt(M_TOP_PAD, 64 << 20);
     mallopt(M_ARENA_MAX, 1);
     hdf5_without_exit_handler();
+    std::signal(SIGXFSZ, SIG_IGN);  // a file that grows past the limit of the shell: an error that names it, no signal
     CLI::App app("Tessera contracts block-sparse tensors.\n", "tessera");
     app.set_version_flag("--version", TESSERA_VERSION);
     app.require_subcommand(1);

@@ -14,7 +14,7 @@ struct PaperRow {
     double tolerance = 0;  // of the ratio
     bool fitted_on = false;
     std::string command;  // that simulates the same case
-    std::string reason;   // where it does not fit
+    std::string reason;   // in what it is not the published run, or why it does not fit
     double ratio() const { return simulated / published; }
     bool within() const { return ratio() >= 1 - tolerance && ratio() <= 1 + tolerance; }
 };

@@ -2,6 +2,11 @@
 """Energies of the same molecules by tessera and, where it is installed, by psi4: time, memory, agreement.
 
 usage: energy.py [--program build/tessera] [--threads N] [--case c2h6|c4h10] [--no-peer] [--output FILE]
+       energy.py --references [--case MOLECULE] [--basis NAME] [--core frozen|all] [--abcd stored|direct] [--output FILE]
+
+The second form compares RHF, MP2, CCSD and (T) energies with tests/data/reference_energies.json, butane's four cases where
+none is named; exit status 1 where one is off by more than 1e-8 (RHF) or 1e-7 hartree. With --output, cases that the file
+has already stay there: a case a run.
 
 One run of each, one after the other. Both write the same convergence: energy change and residual. The load of the
 machine before each run is recorded: a figure from a busy machine can be told from one of a quiet machine.
@@ -19,6 +24,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 CASES = {"c2h6": ("cc-pvdz", True), "c4h10": ("def2-svp", True)}
 CONVERGE = 1e-7  # energy change; residuals ten times that
+ALLOWED = {"scf": 1e-8, "mp2": 1e-7, "ccsd": 1e-7, "t": 1e-7}  # hartree
 
 INPUT = """
 memory 3 gb
@@ -79,28 +85,75 @@ def psi4(name, basis, frozen, threads):
     return spent | {"total": total}
 
 
-def tessera(program, name, basis, frozen, threads):
-    command = [program, "energy", str(ROOT / f"share/molecules/{name}.xyz"), "--basis", basis, "--method", "ccsd(t)", "--converge", str(CONVERGE), "--threads", str(threads), "--json"]
+def run_tessera(program, name, basis, frozen, threads, converge, *more):
+    command = [program, "energy", str(ROOT / f"share/molecules/{name}.xyz"), "--basis", basis, "--method", "ccsd(t)", "--converge", str(converge), "--threads", str(threads), "--json", *more]
     if frozen:
         command.append("--frozen-core")
     done, spent = timed(command)
     if done.returncode != 0:
         raise SystemExit(f"tessera failed on {name}: {done.stderr[-2000:]}")
-    out = json.loads(done.stdout)
+    return json.loads(done.stdout), spent
+
+
+def tessera(program, name, basis, frozen, threads):
+    out, spent = run_tessera(program, name, basis, frozen, threads, CONVERGE)
     return spent | {"total": out["total"], "share_in_contractions": out["share_in_contractions"], "peak_bytes": out["peak_bytes"], "time": out["time"], "iterations": out["iterations"]}
 
 
+def references(a):
+    """Differences of our energies from the references, in hartree; whether all are small enough."""
+    known = json.loads((ROOT / "tests/data/reference_energies.json").read_text())["energies"]
+    cases = []
+    for name in a.case or ["c4h10"]:
+        for basis in a.basis or ["def2-svp", "cc-pvdz"]:
+            for core in a.core or ["frozen", "all"]:
+                expected = known[name][f"{basis}/{'fc' if core == 'frozen' else 'ae'}"]
+                out, spent = run_tessera(a.program, name, basis, core == "frozen", a.threads, 1e-8, "--abcd", a.abcd)
+                ours = {"scf": out["rhf"], "mp2": out["mp2"], "ccsd": out["ccsd"], "t": out["triples"]}
+                off = {x: ours[x] - expected[x] for x in ALLOWED}
+                right = all(abs(off[x]) <= ALLOWED[x] for x in ALLOWED)
+                cases.append({"molecule": name, "basis": basis, "frozen_core": core == "frozen", "abcd": a.abcd, "threads": a.threads,
+                              "commit": commit(), "differences": off, "right": right, "iterations": out["iterations"],
+                              "peak_bytes": out["peak_bytes"], "memory_estimate": out["memory_estimate"]} | spent)
+    return cases
+
+
 def main():
+    known = json.loads((ROOT / "tests/data/reference_energies.json").read_text())["energies"]
     p = argparse.ArgumentParser()
     p.add_argument("--program", default=str(ROOT / "build/tessera"))
     p.add_argument("--threads", type=int, default=2)
-    p.add_argument("--case", choices=CASES, action="append")
+    p.add_argument("--case", choices=known, action="append")
     p.add_argument("--no-peer", action="store_true")
+    p.add_argument("--references", action="store_true", help="compare with the reference energies instead")
+    p.add_argument("--basis", choices=["def2-svp", "cc-pvdz"], action="append", help="with --references: this one only")
+    p.add_argument("--core", choices=["frozen", "all"], action="append", help="with --references: this only")
+    p.add_argument("--abcd", choices=["stored", "direct"], default="stored", help="with --references")
     p.add_argument("--output", help="also write the result to this file")
     a = p.parse_args()
-    version = commit()
+    if a.references:
+        cases = references(a)
+        right = all(x["right"] for x in cases)
+        if a.output and pathlib.Path(a.output).exists():
+            def key(x):
+                return x["molecule"], x["basis"], x["frozen_core"], x["abcd"]
+            before = json.loads(pathlib.Path(a.output).read_text())["cases"]
+            cases = sorted([x for x in before if key(x) not in map(key, cases)] + cases, key=key)
+        result = {"bench": "energy references", "allowed": ALLOWED, "cores": os.cpu_count(), "cases": cases}
+    else:
+        right, result = True, {"bench": "energy", "commit": commit(), "cores": os.cpu_count(), "cases": timings(p, a)}
+    text = json.dumps(result, indent=1)
+    print(text)
+    if a.output:
+        pathlib.Path(a.output).write_text(text + "\n")
+    raise SystemExit(0 if right else 1)
+
+
+def timings(p, a):
     cases = []
     for name in a.case or CASES:
+        if name not in CASES:
+            p.error(f"--case {name}: only with --references; timed are {', '.join(CASES)}")
         basis, frozen = CASES[name]
         case = {"molecule": name, "basis": basis, "frozen_core": frozen, "threads": a.threads, "tessera": tessera(a.program, name, basis, frozen, a.threads)}
         if not a.no_peer and shutil.which("psi4"):
@@ -109,10 +162,8 @@ def main():
             case["times_psi4_cpu"] = case["tessera"]["cpu_seconds"] / case["psi4"]["cpu_seconds"]
             case["difference"] = case["tessera"]["total"] - case["psi4"]["total"]
         cases.append(case)
-    text = json.dumps({"bench": "energy", "commit": version, "cores": os.cpu_count(), "cases": cases}, indent=1)
-    print(text)
-    if a.output:
-        pathlib.Path(a.output).write_text(text + "\n")
+    return cases
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -11,13 +11,6 @@ namespace tessera {
 
 namespace {
 
-/// Ranks on this node, as Open MPI, MPICH (Intel MPI, MVAPICH) or Slurm tell each of them; 1 without ranks.
-int ranks_on_node() {
-    for (const char* variable : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_TASKS_PER_NODE"})
-        if (const char* text = std::getenv(variable)) return std::max(1, std::atoi(text));
-    return 1;
-}
-
 /// The cores this process is bound to, or its share of the node's where several ranks are bound to the same ones.
 int own_cores() {
     const int share = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)) / ranks_on_node();
@@ -25,6 +18,12 @@ int own_cores() {
 }
 
 }  // namespace
+
+int ranks_on_node() {
+    for (const char* variable : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_TASKS_PER_NODE"})
+        if (const char* text = std::getenv(variable)) return std::max(1, std::atoi(text));
+    return 1;
+}
 
 int resolve_threads(int threads) {
     static const int own = own_cores();

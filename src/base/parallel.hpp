@@ -7,6 +7,9 @@
 
 namespace tessera {
 
+/// Ranks on this node, as Open MPI, MPICH (Intel MPI, MVAPICH) or Slurm tell each of them; 1 without ranks.
+int ranks_on_node();
+
 /// threads <= 0 means all cores this process may use; ranks on one node share them.
 int resolve_threads(int threads);
 

@@ -29,12 +29,15 @@ class DirectAbcd final : public AbcdTerm {
     RealTensor apply(const RealTensor& tau, const RealTensor& t1, TensorWork& work) override;
     bool dressed() const override { return true; }
 
-    void set_screen(double screen);
+    /// From here on apply() is the sum over the tiles that were skipped so far, and no others.
+    void take_skipped();
     std::int64_t tiles() const { return tiles_; }
     /// In the last apply().
     std::int64_t tiles_made() const { return tiles_made_; }
 
   private:
+    void choose_tiles(bool skipped);
+
     const Integrals& integrals_;
     const AoTiling& tiling_;
     EnginePool engines_;

@@ -35,6 +35,23 @@ Matrix spread(const Basis& basis, const RadialDensities& radial) {
     return d;
 }
 
+/// Core orbitals of each angular momentum, as core_orbitals() counts them: 1s; 2s 2p as well; 3s 3p as well.
+int cores_of_momentum(int number, int l) {
+    const int shells = number <= 2 ? 0 : number <= 10 ? 1 : number <= 18 ? 2 : 3;
+    return l == 0 ? shells : l == 1 ? std::max(0, shells - 1) : 0;
+}
+
+/// One column for each radial function and component.
+void append_spread(const Basis& basis, int l, const Vector& radial, std::vector<Vector>& out) {
+    for (int m = 0; m < 2 * l + 1; ++m) {
+        Vector c = Vector::Zero(basis.functions);
+        Eigen::Index i = 0;
+        for (const auto& s : basis.shells)
+            if (s.shell.l == l) c(s.first + m) = radial(i++);
+        out.push_back(std::move(c));
+    }
+}
+
 Matrix average(const Basis& basis, int l, const Matrix& f) {
     std::vector<std::int64_t> first;
     for (const auto& s : basis.shells)
@@ -47,18 +64,20 @@ Matrix average(const Basis& basis, int l, const Matrix& f) {
     return out;
 }
 
-Matrix atom_density(int number, const BasisSet& set) {
+AtomicGuess free_atom(int number, const BasisSet& set, int threads) {
     Molecule atom;
     atom.atoms.push_back({number, {0, 0, 0}});
-    const Integrals integrals(place(set, atom));
+    const Integrals integrals(place(set, atom), threads);
     const Basis& basis = integrals.basis();
-    const AoIntegrals coulomb(integrals, tile_atoms(basis, 16), 0);
+    const AoIntegrals coulomb(integrals, tile_atoms(basis, 16), threads);
     const Matrix h = integrals.core_hamiltonian(atom), s = integrals.overlap();
     const auto electrons = electrons_by_momentum(number);
+    std::vector<Vector> cores;
     Matrix f = h, d = Matrix::Zero(basis.functions, basis.functions);
     // A guess need not be converged to the last digit; averaged Fock matrices do not oscillate.
     for (int iteration = 0; iteration < 40; ++iteration) {
         RadialDensities radial;
+        cores.clear();
         for (int l = 0; l < 4; ++l) {
             const Matrix fl = average(basis, l, f), sl = average(basis, l, s);
             if (fl.rows() == 0) continue;
@@ -72,6 +91,7 @@ Matrix atom_density(int number, const BasisSet& set) {
                 left -= here;
                 const Vector c = x * solver.eigenvectors().col(i);
                 density += here / (2 * (2 * l + 1)) * c * c.transpose();
+                if (i < cores_of_momentum(number, l)) append_spread(basis, l, c, cores);
             }
             radial[l] = density;
         }
@@ -79,26 +99,33 @@ Matrix atom_density(int number, const BasisSet& set) {
         const double change = (next - d).norm();
         d = next;
         if (change < 1e-5) break;
-        const Matrix g = h + coulomb.two_electron(d, 0);
+        const Matrix g = h + coulomb.two_electron(d, threads);
         f = iteration == 0 ? g : (0.5 * f + 0.5 * g).eval();
     }
-    return d;
+    AtomicGuess out{std::move(d), Matrix(basis.functions, static_cast<Eigen::Index>(cores.size()))};
+    for (std::size_t k = 0; k < cores.size(); ++k) out.cores.col(static_cast<Eigen::Index>(k)) = cores[k];
+    return out;
 }
 
 }  // namespace
 
-Matrix atomic_guess(const Molecule& molecule, const BasisSet& set, const Basis& basis) {
-    std::map<int, Matrix> known;
-    Matrix d = Matrix::Zero(basis.functions, basis.functions);
-    for (std::size_t a = 0; a < molecule.atoms.size(); ++a) {
-        const int z = molecule.atoms[a].number;
-        const auto first = basis.first_shell[a];
-        if (first == basis.first_shell[a + 1]) continue;
-        if (!known.contains(z)) known[z] = atom_density(z, set);
-        const auto at = basis.shells[first].first;
-        d.block(at, at, known[z].rows(), known[z].cols()) = known[z];
+AtomicGuess atomic_guess(const Molecule& molecule, const BasisSet& set, const Basis& basis, int threads) {
+    std::map<int, AtomicGuess> known;
+    Eigen::Index cores = 0;
+    for (const auto& a : molecule.atoms) {
+        if (!known.contains(a.number)) known[a.number] = free_atom(a.number, set, threads);
+        cores += known[a.number].cores.cols();
     }
-    return d;
+    AtomicGuess out{Matrix::Zero(basis.functions, basis.functions), Matrix::Zero(basis.functions, cores)};
+    Eigen::Index core = 0;
+    for (std::size_t a = 0; a < molecule.atoms.size(); ++a) {
+        const AtomicGuess& atom = known[molecule.atoms[a].number];
+        const auto at = basis.shells[basis.first_shell[a]].first;
+        out.density.block(at, at, atom.density.rows(), atom.density.cols()) = atom.density;
+        out.cores.block(at, core, atom.cores.rows(), atom.cores.cols()) = atom.cores;
+        core += atom.cores.cols();
+    }
+    return out;
 }
 
 }  // namespace tessera::chem

@@ -20,6 +20,29 @@ constexpr std::string_view kMomenta = "SPDFGHI";
 
 bool is_separator(std::string_view line) { return line.starts_with("****"); }
 
+/// The norm of the function that normalised primitives with these coefficients add up to, squared.
+double self_overlap(const Shell& shell) {
+    double sum = 0;
+    for (std::size_t i = 0; i < shell.exponents.size(); ++i)
+        for (std::size_t j = 0; j < shell.exponents.size(); ++j) {
+            const double a = shell.exponents[i], b = shell.exponents[j];
+            sum += shell.coefficients[i] * shell.coefficients[j] *
+                   std::pow(2 * std::sqrt(a) * std::sqrt(b) / (a + b), shell.l + 1.5);
+        }
+    return sum;
+}
+
+/// Functions are normalised, which needs something to normalise and numbers whose powers are numbers.
+bool can_be_normalised(const Shell& shell) {
+    constexpr double kSteepest = 1e20, kMostDiffuse = 1e-20, kSmallestNorm = 1e-20, kLeftOfSum = 1e-12;
+    double squares = 0;
+    for (const double c : shell.coefficients) squares += c * c;
+    for (const double e : shell.exponents)
+        if (!(e > kMostDiffuse && e < kSteepest)) return false;
+    const double norm = self_overlap(shell);
+    return norm > kLeftOfSum * squares && norm > kSmallestNorm && norm < 1 / kSmallestNorm;
+}
+
 /// The primitives of one "SP 3 1.00" block: for each letter a shell.
 void read_block(Lines& lines, const std::vector<std::string_view>& head, const std::string& name,
                 std::vector<Shell>& out) {
@@ -56,6 +79,12 @@ void read_block(Lines& lines, const std::vector<std::string_view>& head, const s
     }
     for (auto& s : shells) {
         require(!s.exponents.empty(), "{} line {}: a shell whose coefficients are all zero", name, lines.number());
+        require(
+            can_be_normalised(s),
+            "{} line {}: the {} shell that ends here cannot be normalised (norm {:.2g}, exponents {:.2g} to {:.2g})",
+            name, lines.number(), kMomenta[static_cast<std::size_t>(s.l)], std::sqrt(std::max(0.0, self_overlap(s))),
+            *std::min_element(s.exponents.begin(), s.exponents.end()),
+            *std::max_element(s.exponents.begin(), s.exponents.end()));
         out.push_back(std::move(s));
     }
 }
@@ -101,7 +130,8 @@ BasisSet parse_g94(std::string_view text, const std::string& name) {
         }
     }
     std::erase_if(set.elements, [](const auto& e) { return e.first < 0; });
-    require(!set.elements.empty(), "{}: no basis functions in Gaussian-94 format", name);
+    require(std::any_of(set.elements.begin(), set.elements.end(), [](const auto& e) { return !e.second.empty(); }),
+            "{}: no basis functions in Gaussian-94 format", name);
     return set;
 }
 
@@ -135,9 +165,10 @@ Basis place(const BasisSet& set, const Molecule& molecule) {
     for (std::size_t a = 0; a < molecule.atoms.size(); ++a) {
         const auto& atom = molecule.atoms[a];
         const auto shells = set.elements.find(atom.number);
-        if (shells == set.elements.end()) {
+        if (shells == set.elements.end() || shells->second.empty()) {
             std::vector<std::string_view> known;
-            for (const auto& [z, unused] : set.elements) known.push_back(element_symbol(z));
+            for (const auto& [z, its] : set.elements)
+                if (!its.empty()) known.push_back(element_symbol(z));
             user_error("basis {} has no functions for {} (atom {}); it has {}", set.name, element_symbol(atom.number),
                        a + 1, fmt::join(known, " "));
         }

@@ -47,11 +47,13 @@ DirectAbcd::DirectAbcd(const Integrals& integrals, const AoTiling& tiling, const
                         }
         });
     };
-    set_screen(screen);
+    screen_ = screen;
+    choose_tiles(false);
 }
 
-void DirectAbcd::set_screen(double screen) {
-    screen_ = screen;
+void DirectAbcd::take_skipped() { choose_tiles(true); }
+
+void DirectAbcd::choose_tiles(bool skipped) {
     const auto& f = tiling_.functions;
     const TileGrid grid{f, f, f, f};
     tiles_ = grid.tile_total();
@@ -64,7 +66,7 @@ void DirectAbcd::set_screen(double screen) {
                 for (std::int64_t o = 0; o < n; ++o) {
                     const double bound = bounds_(m, l) * bounds_(o, s);
                     const auto tile = grid.ordinal({l, s, m, o});
-                    if (bound < screen * static_cast<double>(grid.tile_elements(tile))) continue;
+                    if ((bound < screen_ * static_cast<double>(grid.tile_elements(tile))) != skipped) continue;
                     ordinals.push_back(tile.value);
                     norms.push_back(bound);
                 }

@@ -48,7 +48,10 @@ namespace {
 
 constexpr std::int64_t kFunctionsInTile = 16, kPairsInTile = 8;  // of basis functions, of localised orbitals
 constexpr double kShortestBond = 0.5;                            // Angstrom; that of H2 is 0.74
-constexpr double kScreenNoticed = 1e-6;                          // hartree
+constexpr double kCoarse = 1e-4;                                 // of --converge
+constexpr double kSmallGap = 0.2;                // hartree between frozen and correlated orbitals; that of NaCl is 0.4
+constexpr double kMostlyCore = 0.9;              // of a frozen orbital
+constexpr double kScreenNoticed = 1e-6;          // hartree
 constexpr std::size_t kAtomsInScreenedTile = 2;  // smaller tiles have tighter bounds, but more of them cost more
 
 class Calculation {
@@ -110,12 +113,16 @@ class Calculation {
         outcome.share(*options_.communicator, 0);
     }
     void check();
-    std::int64_t memory_limit() const { return options_.memory > 0 ? options_.memory : memory_bytes(); }
-    void check_memory(std::int64_t functions);
+    /// Ranks on one node share its memory, and each holds everything.
+    std::int64_t memory_limit() const {
+        return options_.memory > 0 ? options_.memory : memory_bytes() / (options_.communicator ? ranks_on_node() : 1);
+    }
+    void check_memory(const Basis& basis);
     void check_rough_memory(std::int64_t functions);
     [[noreturn]] void refuse_memory(const std::string& smallest, std::int64_t needed);
-    void make_tilings(const BasisSet& set);
+    Basis make_tilings(const BasisSet& set);
     void self_consistent_field();
+    void part_core(const Matrix& cores);
     void share_orbitals(Communicator& ranks);
     void correlate();
     void report_screening(DirectAbcd& abcd, const MoIntegrals& mo, const Orbitals& orbitals, const Amplitudes& t);
@@ -128,6 +135,7 @@ class Calculation {
     std::unique_ptr<AoIntegrals> ao_;
     AoTiling ao_tiling_, direct_tiling_;  // of the stored integrals, and of those made anew in each iteration
     RhfResult scf_;
+    std::int64_t core_ = 0;  // of the occupied orbitals, the first ones
     std::optional<Checkpoint> checkpoint_;
     std::vector<std::size_t> input_atom_;   // of each atom: its place in the input
     std::vector<std::int64_t> input_rows_;  // of each basis function: likewise
@@ -136,6 +144,9 @@ class Calculation {
 void Calculation::check() {
     require(options_.converge > 0 && options_.converge < 1, "convergence threshold {} is not between 0 and 1",
             options_.converge);
+    if (options_.converge > kCoarse)
+        warn(fmt::format("--converge {:g}: iterations may stop far from their end, and the energy is no better",
+                         options_.converge));
     require(options_.max_iterations >= 1, "{} iterations at most: at least one is needed", options_.max_iterations);
     require(options_.screen >= 0 && std::isfinite(options_.screen), "screening threshold {} is not a number >= 0",
             options_.screen);
@@ -161,13 +172,14 @@ void Calculation::check() {
     if (!options_.checkpoint.empty()) on_rank_zero([&] { require_writable(options_.checkpoint); });
 }
 
-void Calculation::check_memory(std::int64_t functions) {
+void Calculation::check_memory(const Basis& basis) {
     const auto pairs = molecule_.electrons() / 2;
     MemoryQuestion question;
     question.stored = &ao_tiling_;
     question.direct = &direct_tiling_;
     question.occupied = pairs - result_.frozen;
-    question.virtuals = functions - pairs;
+    question.virtuals = basis.functions - pairs;
+    question.basis = &basis;
     question.method = options_.method;
     question.abcd = options_.abcd;
     question.tile = options_.tile;
@@ -196,17 +208,20 @@ void Calculation::check_rough_memory(std::int64_t functions) {
 }
 
 void Calculation::refuse_memory(const std::string& smallest, std::int64_t needed) {
-    throw BudgetError(
-        fmt::format("{} is too small for {} of {}: the smallest that works is {}",
-                    options_.memory > 0 ? fmt::format("a memory budget of {} ({} bytes)", format_bytes(options_.memory),
-                                                      options_.memory)
-                                        : fmt::format("this machine's memory of {}", format_bytes(memory_limit())),
-                    name(options_.method), molecule_.name, smallest),
-        memory_limit(), needed);
+    throw BudgetError(fmt::format("{} is too small for {} of {}: the smallest that works is {}",
+                                  options_.memory > 0 ? fmt::format("a memory budget of {} ({} bytes)",
+                                                                    format_bytes(options_.memory), options_.memory)
+                                                      : fmt::format("{} of {}",
+                                                                    memory_limit() < memory_bytes()
+                                                                        ? "a rank's share of this machine's memory"
+                                                                        : "this machine's memory",
+                                                                    format_bytes(memory_limit())),
+                                  name(options_.method), molecule_.name, smallest),
+                      memory_limit(), needed);
 }
 
 /// Neighbouring atoms make a tile of basis functions; puts the atoms in the order of their clusters.
-void Calculation::make_tilings(const BasisSet& set) {
+Basis Calculation::make_tilings(const BasisSet& set) {
     const auto target = std::min<std::int64_t>(options_.tile, kFunctionsInTile);
     std::vector<Point> points;
     for (const auto& a : molecule_.atoms) points.push_back(a.at);
@@ -223,23 +238,26 @@ void Calculation::make_tilings(const BasisSet& set) {
     input_atom_ = std::move(order);
     std::sort(group.begin(), group.end());
 
-    integrals_ = std::make_unique<Integrals>(place(set, molecule_));
-    direct_tiling_ = tile_clusters(integrals_->basis(), group);
+    Basis basis = place(set, molecule_);
+    direct_tiling_ = tile_clusters(basis, group);
     // Nothing is skipped of the stored integrals: neighbouring small clusters share a tile there.
     ao_tiling_ = options_.screen > 0 ? merge_tiles(direct_tiling_, target) : direct_tiling_;
+    return basis;
 }
 
 void Calculation::self_consistent_field() {
     const BasisSet set = find_basis(options_.basis, options_.basis_folder);
     check_rough_memory(place(set, molecule_).functions);
-    make_tilings(set);
-    const Basis& basis = integrals_->basis();
+    Basis placed = make_tilings(set);
     say(fmt::format("{} atoms, {} electrons, {} basis functions ({})", molecule_.atoms.size(), molecule_.electrons(),
-                    basis.functions, basis.name));
+                    placed.functions, placed.name));
     const auto pairs = molecule_.electrons() / 2;
-    require(pairs <= basis.functions, "{}: {} electron pairs do not fit in {} functions of basis {}", molecule_.name,
-            pairs, basis.functions, basis.name);
-    check_memory(basis.functions);
+    require(pairs <= placed.functions, "{}: {} electron pairs do not fit in {} functions of basis {}", molecule_.name,
+            pairs, placed.functions, placed.name);
+    check_memory(placed);
+    // The first thing that grows with the square of the atoms.
+    integrals_ = std::make_unique<Integrals>(std::move(placed), options_.threads);
+    const Basis& basis = integrals_->basis();
     std::vector<std::int64_t> first(input_atom_.size() + 1, 0);
     for (std::size_t a = 0; a < input_atom_.size(); ++a)
         first[input_atom_[a] + 1] = basis.functions_of(static_cast<std::int64_t>(a));
@@ -267,7 +285,9 @@ void Calculation::self_consistent_field() {
     how.log = options_.log;
     how.warn = [this](const std::string& line) { warn(line); };
     say("RHF");
-    scf_ = rhf(molecule_, *integrals_, *ao_, atomic_guess(molecule_, set, basis), how);
+    const AtomicGuess guess = atomic_guess(molecule_, set, basis, options_.threads);
+    scf_ = rhf(molecule_, *integrals_, *ao_, guess.density, how);
+    part_core(guess.cores);
     if (options_.communicator) share_orbitals(*options_.communicator);
     result_.nuclear = molecule_.nuclear_repulsion();
     result_.rhf = scf_.energy;
@@ -278,6 +298,23 @@ void Calculation::self_consistent_field() {
     result_.occupied = scf_.occupied - result_.frozen;
     result_.virtuals = scf_.coefficients.cols() - scf_.occupied;
     result_.scf_seconds = now_seconds() - start;
+}
+
+/// The core orbitals are the first ones from here on, frozen or not.
+void Calculation::part_core(const Matrix& cores) {
+    for (const auto& a : molecule_.atoms) core_ += a.number <= 18 ? core_orbitals(a.number) : 9;
+    const auto choice = put_cores_first(scf_, cores, core_);
+    if (result_.frozen == 0) return;
+    if (const double gap = choice.lowest_other - choice.highest; gap < kSmallGap)
+        warn(fmt::format(
+            "frozen core: the highest frozen orbital ({:.3f} Eh) lies {} the lowest correlated one ({:.3f} Eh); "
+            "other programs may freeze others",
+            choice.highest, gap < 0 ? "above" : "just below", choice.lowest_other));
+    if (choice.least < kMostlyCore)
+        warn(
+            fmt::format("frozen core: cores of the atoms make up only {:.0f} % of a frozen orbital; energies that are "
+                        "compared should not be frozen",
+                        100 * choice.least));
 }
 
 /// Everyone goes on with the same numbers to the last bit: rank 0's.
@@ -305,9 +342,7 @@ void Calculation::correlate() {
     }
     double start = now_seconds();
     const bool cc = options_.method != Method::mp2, stored = options_.abcd == Abcd::stored;
-    std::int64_t core = 0;
-    for (const auto& a : molecule_.atoms) core += a.number <= 18 ? core_orbitals(a.number) : 9;
-    const Orbitals orbitals = make_orbitals(scf_, result_.frozen, core, ao_tiling_.functions, options_.tile);
+    const Orbitals orbitals = make_orbitals(scf_, result_.frozen, core_, ao_tiling_.functions, options_.tile);
     MoIntegrals mo = transform(std::move(ao_), orbitals,
                                !cc      ? Transform::mp2
                                : stored ? Transform::ccsd_four_virtuals
@@ -389,12 +424,12 @@ void Calculation::report_screening(DirectAbcd& abcd, const MoIntegrals& mo, cons
     result_.v_tiles = abcd.tiles();
     result_.v_tiles_made = abcd.tiles_made();
     if (options_.screen == 0) return;
-    const RealTensor tau = make_tau(t, work_);
-    const RealTensor screened = abcd.apply(tau, t.t1, work_);
-    abcd.set_screen(0);
-    RealTensor difference = add(1.0, screened, -1.0, abcd.apply(tau, t.t1, work_));
-    divide_by_energies(difference, orbitals);
-    result_.screen_change = correlation_energy(mo, difference, work_);
+    if (result_.v_tiles_made < result_.v_tiles) {
+        abcd.take_skipped();
+        RealTensor left_out = abcd.apply(make_tau(t, work_), t.t1, work_);
+        divide_by_energies(left_out, orbitals);
+        result_.screen_change = -correlation_energy(mo, left_out, work_);
+    }
     say(fmt::format("screening skipped {} of {} tiles of integrals; the energy changed by {:.1e} (first order)",
                     result_.v_tiles - result_.v_tiles_made, result_.v_tiles, result_.screen_change));
     if (!(std::abs(result_.screen_change) < kScreenNoticed))

@@ -26,6 +26,13 @@ void start_library() {
 
 }  // namespace
 
+std::int64_t coulomb_engine_bytes(const Basis& basis) {
+    std::size_t most = 1;
+    for (const auto& s : basis.shells) most = std::max(most, s.shell.exponents.size());
+    // It prepares all primitives of a quartet of shells before it works on them.
+    return static_cast<std::int64_t>(most * most * most * most * sizeof(Libint_t)) + (1 << 19);
+}
+
 struct Integrals::Shells {
     std::vector<libint2::Shell> list;
     std::vector<libint2::ShellPair> pairs;  // (i, j) at i n + j
@@ -58,7 +65,7 @@ struct Integrals::Shells {
     }
 };
 
-Integrals::Integrals(Basis basis) : basis_(std::move(basis)), shells_(std::make_unique<Shells>()) {
+Integrals::Integrals(Basis basis, int threads) : basis_(std::move(basis)), shells_(std::make_unique<Shells>()) {
     start_library();
     for (const auto& s : basis_.shells) {
         libint2::svector<double> exponents(s.shell.exponents.begin(), s.shell.exponents.end());
@@ -70,7 +77,7 @@ Integrals::Integrals(Basis basis) : basis_(std::move(basis)), shells_(std::make_
     }
     const auto n = shells_->count();
     shells_->pairs.resize(n * n);
-    parallel_for(static_cast<std::int64_t>(n), 0, 1, [&](std::int64_t i) {
+    parallel_for(static_cast<std::int64_t>(n), threads, 1, [&](std::int64_t i) {
         for (std::size_t j = 0; j < n; ++j)
             shells_->pairs[i * n + j].init(shells_->list[i], shells_->list[j], std::log(kPrimitive),
                                            libint2::ScreeningMethod::Original);
@@ -79,7 +86,7 @@ Integrals::Integrals(Basis basis) : basis_(std::move(basis)), shells_(std::make_
     largest_ = Matrix::Constant(static_cast<std::int64_t>(n), static_cast<std::int64_t>(n), HUGE_VAL);
     norm_ = largest_;
     Matrix largest = largest_, norm = norm_;
-    parallel_region(0, [&](int thread, int team) {
+    parallel_region(threads, [&](int thread, int team) {
         Coulomb coulomb(*this);
         for (std::size_t i = static_cast<std::size_t>(thread); i < n; i += static_cast<std::size_t>(team))
             for (std::size_t j = 0; j <= i; ++j) {

@@ -10,9 +10,12 @@
 
 namespace tessera::chem {
 
+/// What one thread's engine for integrals over four shells of this basis holds.
+std::int64_t coulomb_engine_bytes(const Basis& basis);
+
 class Integrals {
   public:
-    explicit Integrals(Basis basis);
+    explicit Integrals(Basis basis, int threads = 0);
     Integrals(const Integrals&) = delete;
     Integrals& operator=(const Integrals&) = delete;
     ~Integrals();

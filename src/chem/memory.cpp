@@ -11,11 +11,11 @@ namespace tessera::chem {
 namespace {
 
 constexpr double kMiB = 1 << 20;
-constexpr double kProgram = 32 * kMiB;     // code, libraries, tables of the integrals
-constexpr double kEachThread = 16 * kMiB;  // an engine of the integral library, stacks; the rest is counted
+constexpr double kProgram = 27 * kMiB;     // code, libraries, tables of the integrals
 constexpr double kEachTensor = 2 * kMiB;   // large tensors end on huge pages
 constexpr double kSmallTensor = 4 * kMiB;  // what is below this comes from the heap, which keeps it
-constexpr double kHeap = 24 * kMiB;        // freed, but not given back
+constexpr double kHeap = 5 * kMiB;         // plans and lists of contractions; freed, but not given back
+constexpr double kAlone = 2e6;             // multiply-adds below which one thread does a contraction
 constexpr int kDiis = 16, kDoubles = 22;   // tensors like the doubles: of DIIS, and of an iteration at once
 
 double stored_integrals(const PairIndex& pairs) {
@@ -26,6 +26,15 @@ double stored_integrals(const PairIndex& pairs) {
         sum += size * before;
     }
     return sum;
+}
+
+/// What Integrals holds of pairs of shells: a header, and of each pair of primitives a product.
+double shell_pairs(const Basis& basis) {
+    constexpr double kOfPair = 96, kOfPrimitives = 80;  // bytes, with what the heap adds
+    double primitives = 0;
+    for (const auto& s : basis.shells) primitives += static_cast<double>(s.shell.exponents.size());
+    const auto shells = static_cast<double>(basis.shells.size());
+    return kOfPair * shells * shells + kOfPrimitives * primitives * primitives + 4 * 8 * shells * shells;
 }
 
 double largest(const Tiling& tiling) {
@@ -68,6 +77,17 @@ double of_ccsd(const Sizes& s, const MemoryQuestion& q, double made) {
     return most + std::max(0.0, 2 * pairs * s.n * s.n + pairs * s.n * s.v + made - 8 * s.doubles);
 }
 
+/// Threads that work on the largest contraction, each with a workspace.
+double team(const Sizes& s, const MemoryQuestion& q, double function_pairs) {
+    double work = function_pairs * s.n * s.n * s.o;
+    if (q.method != Method::mp2) {
+        const double pairs = s.o * (s.o + 1) / 2;
+        work = std::max(work, std::pow(s.o * s.v, 3));
+        work = std::max(work, q.abcd == Abcd::direct ? pairs * std::pow(s.n, 4) : function_pairs * s.n * s.n * s.v);
+    }
+    return work < kAlone ? 1 : q.threads;
+}
+
 /// The operands of the kernel as arrays, and its own copies of them, in whole vectors.
 double of_triples(const Sizes& s) {
     if (s.o < 2) return 0;
@@ -94,32 +114,28 @@ std::int64_t needed_bytes(const MemoryQuestion& q) {
     const double block =
         std::min(function_pairs, std::max(kTransformBlock / (8 * s.n * s.n), largest(functions.pairs())));
 
-    double most = integrals;
-    bool cc = false;
-    if (q.method != Method::rhf && s.v > 0) {
-        cc = q.method != Method::mp2;
-        // Tiles made on demand: room for a few, and for the largest one on each thread; never more than all of them.
-        const double of_tile = std::pow(largest(q.stored->functions), 2), tile = static_cast<double>(q.tile);
-        const double largest_made =
-            std::max({std::min(s.o, tile) * std::min(s.v, tile) * of_tile, 256.0 * of_tile,
-                      q.abcd == Abcd::direct ? std::pow(largest(q.direct->functions), 4) : 0.0});
-        const double all_made = std::max(s.o * s.v, q.abcd == Abcd::direct ? s.n * s.n : s.pairs) * s.n * s.n;
-        const double made = std::min(kMadeTiles / 8 + 2 * q.threads * largest_made, all_made);
-        most = std::max(most, of_transform(s, q, integrals, function_pairs, block, made));
-        if (cc) most = std::max(most, of_ccsd(s, q, made));
-        if (q.method == Method::ccsd_t) most = std::max(most, of_triples(s));
-        if (q.checkpoint) most += s.doubles;
-        // Ranks hold what they were dealt of the operands as well, and pass results on as arrays.
-        if (q.ranks > 1) most += s.pairs * s.pairs / q.ranks + 2 * s.ovvv + 4 * s.doubles;
-    }
-    double bytes = 8 * most + kProgram + kHeap + 8 * (30 + 2 * q.threads) * s.n * s.n;
-    bytes += q.threads * (kEachThread + static_cast<double>(kernels::gemm_workspace_bytes()));
-    if (cc) {
-        if (8 * s.doubles < kSmallTensor)
-            bytes += 8 * (kDiis + kDoubles) * s.doubles;
-        else
-            bytes += (kDiis + kDoubles) * kEachTensor;
-    }
+    // Engines of the integral library are there while integrals are made; the heap keeps some of their memory.
+    const double engines = q.threads * static_cast<double>(coulomb_engine_bytes(*q.basis));
+    double bytes = kProgram + shell_pairs(*q.basis) + 8 * (30 + 2 * q.threads) * s.n * s.n;
+    if (q.method == Method::rhf || s.v == 0) return static_cast<std::int64_t>(bytes + 8 * integrals + engines);
+
+    // Tiles made on demand: room for a few, and for the largest one on each thread; never more than all of them.
+    const double of_tile = std::pow(largest(q.stored->functions), 2), tile = static_cast<double>(q.tile);
+    const bool cc = q.method != Method::mp2, direct = cc && q.abcd == Abcd::direct;
+    const double largest_made = std::max({std::min(s.o, tile) * std::min(s.v, tile) * of_tile, 256.0 * of_tile,
+                                          direct ? std::pow(largest(q.direct->functions), 4) : 0.0});
+    const double all_made = std::max(s.o * s.v, direct ? s.n * s.n : s.pairs) * s.n * s.n;
+    const double made = std::min(kMadeTiles / 8 + 2 * q.threads * largest_made, all_made);
+    double most = std::max(integrals, of_transform(s, q, integrals, function_pairs, block, made));
+    if (cc) most = std::max(most, of_ccsd(s, q, made));
+    if (q.method == Method::ccsd_t) most = std::max(most, of_triples(s));
+    if (q.checkpoint) most += s.doubles;
+    // Ranks hold what they were dealt of the operands as well, and pass results on as arrays.
+    if (q.ranks > 1) most += s.pairs * s.pairs / q.ranks + 2 * s.ovvv + 4 * s.doubles;
+    double rest = 8 * most;
+    if (cc) rest += (kDiis + kDoubles) * (8 * s.doubles < kSmallTensor ? 4 * s.doubles : kEachTensor);
+    bytes += kHeap + team(s, q, function_pairs) * static_cast<double>(kernels::gemm_workspace_bytes());
+    bytes += direct ? rest + engines : std::max(rest, engines) + 0.3 * std::min(rest, engines);
     return static_cast<std::int64_t>(bytes);
 }
 

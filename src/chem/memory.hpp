@@ -9,6 +9,7 @@
 namespace tessera::chem {
 
 struct MemoryQuestion {
+    const Basis* basis = nullptr;
     const AoTiling* stored = nullptr;  // tiles of the stored integrals
     const AoTiling* direct = nullptr;  // tiles of those made anew, with Abcd::direct
     std::int64_t occupied = 0, virtuals = 0;

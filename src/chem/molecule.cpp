@@ -71,17 +71,20 @@ Molecule parse_xyz(std::string_view text, const std::string& name) {
     if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // the mark some editors put first
     Lines lines(text);
     std::string_view line;
-    require(lines.next(line), "{}: empty, not an xyz file", name);
+    do require(lines.next(line), "{}: empty, not an xyz file", name);
+    while (line.starts_with('#'));  // remarks before the format begins
     std::int64_t count = 0;
     const auto head = words(line);
     require(head.size() == 1 && parse_number(head[0], count) && count >= 1,
-            "{} line 1: the number of atoms is expected, not '{}'", name, shown(line));
-    require(count <= kMostAtoms, "{} line 1: {} atoms are more than this program takes ({})", name, count, kMostAtoms);
-    require(lines.next(line), "{}: ends after its first line; a comment and {} atoms are expected", name, count);
+            "{} line {}: the number of atoms is expected, not '{}'", name, lines.number(), shown(line));
+    require(count <= kMostAtoms, "{} line {}: {} atoms are more than this program takes ({})", name, lines.number(),
+            count, kMostAtoms);
+    require(lines.next(line), "{}: ends after the number of atoms; a comment and {} atoms are expected", name, count);
+    const auto comment_line = lines.number();
     const bool comment_is_atom = is_atom(words(line));
     while (static_cast<std::int64_t>(m.atoms.size()) < count) {
         require(lines.next(line), "{}: says {} atoms, but has {}{}", name, count, m.atoms.size(),
-                comment_is_atom ? "; line 2 is a comment, whatever it says" : "");
+                comment_is_atom ? fmt::format("; line {} is a comment, whatever it says", comment_line) : "");
         const auto w = words(line);
         if (!w.empty() && w[0].front() == '#') continue;
         require(w.size() >= 4, "{} line {}: 'symbol x y z' is expected, not '{}' ({} of {} atoms read)", name,
@@ -110,7 +113,10 @@ Molecule parse_xyz(std::string_view text, const std::string& name) {
     return m;
 }
 
-Molecule read_xyz(const std::string& path) { return parse_xyz(read_text(path), path); }
+Molecule read_xyz(const std::string& path) {
+    require(!path.empty(), "'' is no name of an xyz file");
+    return parse_xyz(read_text(path), path);
+}
 
 ClosestAtoms closest_atoms(const Molecule& m) {
     ClosestAtoms out;

@@ -4,6 +4,36 @@
 
 namespace tessera::chem {
 
+CoreOrbitals put_cores_first(RhfResult& scf, const Matrix& cores, std::int64_t count) {
+    CoreOrbitals out;
+    const auto occupied = scf.occupied;
+    if (count <= 0 || count >= occupied) return out;
+    if (cores.cols() == count) {
+        const Matrix own = cores.transpose() * scf.overlap * cores;
+        const Matrix with = scf.coefficients.leftCols(occupied).transpose() * scf.overlap * cores;
+        const Matrix solved = own.ldlt().solve(with.transpose());
+        std::vector<double> share;
+        std::vector<Eigen::Index> order;
+        for (Eigen::Index i = 0; i < occupied; ++i) {
+            share.push_back(with.row(i).dot(solved.col(i)));
+            order.push_back(i);
+        }
+        std::stable_sort(order.begin(), order.end(), [&](auto i, auto j) { return share[i] > share[j]; });
+        std::sort(order.begin(), order.begin() + count);
+        std::sort(order.begin() + count, order.end());
+        const Matrix coefficients = scf.coefficients;
+        const Vector energies = scf.orbital_energies;
+        for (Eigen::Index i = 0; i < occupied; ++i) {
+            scf.coefficients.col(i) = coefficients.col(order[i]);
+            scf.orbital_energies(i) = energies(order[i]);
+            if (i < count) out.least = std::min(out.least, share[order[i]]);
+        }
+    }
+    out.highest = scf.orbital_energies.head(count).maxCoeff();
+    out.lowest_other = scf.orbital_energies.segment(count, occupied - count).minCoeff();
+    return out;
+}
+
 Orbitals make_orbitals(const RhfResult& scf, std::int64_t frozen, std::int64_t core, const Tiling& functions,
                        std::int64_t tile) {
     Orbitals x;

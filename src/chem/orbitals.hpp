@@ -18,7 +18,16 @@ struct Orbitals {
     std::int64_t occupied_count() const { return static_cast<std::int64_t>(occupied_energies.size()); }
     std::int64_t virtual_count() const { return static_cast<std::int64_t>(virtual_energies.size()); }
 };
-/// `core`: how many of the lowest orbitals are core, frozen or not.
+/// Puts the orbitals that are made of the atoms' cores before the other occupied ones, each group by energy: they need
+/// not be the lowest (the 2p of a sodium ion lie above the 2s of a neon atom beside it). `count` of them; where the
+/// basis has not all of the atoms' cores, the lowest ones.
+struct CoreOrbitals {
+    double highest = 0, lowest_other = 0;  // energies of core orbitals, and of the others
+    double least = 1;                      // share of the atoms' cores in a core orbital
+};
+CoreOrbitals put_cores_first(RhfResult& scf, const Matrix& cores, std::int64_t count);
+
+/// `core`: how many of the first orbitals are core, frozen or not.
 Orbitals make_orbitals(const RhfResult& scf, std::int64_t frozen, std::int64_t core, const Tiling& functions,
                        std::int64_t tile);
 

@@ -25,8 +25,12 @@ struct RhfResult {
     int iterations = 0;
 };
 
-/// Density of free atoms with fractional occupations, averaged over directions: trace (electrons) / 2.
-Matrix atomic_guess(const Molecule& molecule, const BasisSet& set, const Basis& basis);
+/// Of free atoms with fractional occupations, averaged over directions, in the basis of the molecule.
+struct AtomicGuess {
+    Matrix density;  // trace (electrons) / 2
+    Matrix cores;    // core orbitals of the atoms as columns, atom by atom; fewer where the basis has no room for them
+};
+AtomicGuess atomic_guess(const Molecule& molecule, const BasisSet& set, const Basis& basis, int threads = 0);
 
 /// X with X^T S X = 1, without the combinations of functions that depend on each other nearly (overlap eigenvalue below
 /// 1e-7); the smallest eigenvalue that is kept.

@@ -48,7 +48,8 @@ bool parse_number(std::string_view word, double& value) {
     std::string text(word);
     std::replace_if(
         text.begin(), text.end(), [](char c) { return c == 'D' || c == 'd'; }, 'e');
-    const char* begin = text.data() + (text.starts_with('+') ? 1 : 0);
+    // from_chars knows no plus sign; after one there must be none of the other kind.
+    const char* begin = text.data() + (text.starts_with('+') && !text.starts_with("+-") ? 1 : 0);
     const auto [end, error] = std::from_chars(begin, text.data() + text.size(), value);
     return error == std::errc() && end == text.data() + text.size();
 }

@@ -92,7 +92,10 @@ class Cutter {
         int regions = 1;
         std::int64_t cap = std::max(need.c, share + share / 8);
         if (asked_.block_share) {
-            cap = std::min(part(asked_.block_share, memory_), rest);
+            // Even ones, as few for each device as the share allows: the largest would leave devices without any.
+            const auto most = std::min(part(asked_.block_share, memory_), rest);
+            const auto rounds = std::max<std::int64_t>(1, (share + most - 1) / std::max<std::int64_t>(1, most));
+            cap = std::min(most, std::max(need.c, share / rounds + share / (8 * rounds)));
         } else if (!all) {
             cap = std::max(memory_ / 4, need.c);
             regions = 2 * cap <= rest ? 2 : 1;

@@ -98,9 +98,31 @@ std::vector<std::int64_t> device_bytes(const Shape& shape, const ContractionSpec
 }  // namespace
 
 Inspection::Inspection(const PlanRequest& r, const MachineModel& m) : request(r), machine(m) {
+    require(!r.accumulate || !r.screening.given, "'{}': with a given result shape no tiles of C are added to it",
+            r.spec->text());
     product = product_shape(*r.spec, *r.a, *r.b, r.screening);
     if (r.accumulate) product = with_tiles_of(std::move(product), *r.accumulate, *r.spec, r.screening.filter > 0);
     flop_factor = r.scalar == ScalarKind::c64 || r.scalar == ScalarKind::c128 ? 4 : 1;
+
+    // Flops of a product, where the sums of a tile share its products.
+    std::vector<double> columns_b;
+    if (product.segments > 1) {
+        columns_b.assign(static_cast<std::size_t>(r.b->tile_count()), 2 * flop_factor);
+        for (std::int64_t t = 0; t < r.b->tile_count(); ++t) {
+            const auto extents = r.b->grid().tile_extents(r.b->tile(t));
+            for (int d = 0; d < extents.size(); ++d)
+                if (r.spec->role(r.spec->b()[static_cast<std::size_t>(d)]) == LabelRole::free_b)
+                    columns_b[t] *= static_cast<double>(extents[d]);
+        }
+    }
+    const auto flops_of = [&](std::int64_t c, std::int64_t begin, std::int64_t end) {
+        if (columns_b.empty()) return product.tile_flops[static_cast<std::size_t>(c)] * flop_factor;
+        double flops = 0;
+        for (auto p = begin; p < end; ++p)
+            flops += static_cast<double>(r.a->grid().tile_elements(r.a->tile(product.products[p].a))) *
+                     columns_b[product.products[p].b];
+        return flops;
+    };
 
     const auto tiles = product.c.tile_count();
     sums.reserve(static_cast<std::size_t>(tiles));
@@ -115,9 +137,7 @@ Inspection::Inspection(const PlanRequest& r, const MachineModel& m) : request(r)
                 const auto segment = product.segment[product.k[at]];
                 for (last = at + 1; last < end && product.segment[product.k[last]] == segment;) ++last;
             }
-            const double share = end > begin ? static_cast<double>(last - at) / static_cast<double>(end - begin) : 0;
-            sums.push_back({static_cast<std::int32_t>(c), index, at, last,
-                            product.tile_flops[static_cast<std::size_t>(c)] * share * flop_factor});
+            sums.push_back({static_cast<std::int32_t>(c), index, at, last, flops_of(c, at, last)});
             if (last == end) break;
             at = last;
         }

@@ -323,6 +323,9 @@ Plan PlanWriter::write() {
     plan.grid_given = r.grid_rows > 0;
     plan.given = r.parameters;
     plan.filter = r.screening.filter;
+    plan.alpha_magnitude = r.screening.alpha_magnitude;
+    plan.shape_given = r.screening.given != nullptr;
+    plan.other_bytes = r.other_bytes;
     plan.segments = in.product.segments;
     plan.skipped = in.product.skipped;
     plan.products.reserve(in.product.products.size());

@@ -1,10 +1,6 @@
 #include "kernels/gemm.hpp"
 
-#include <sys/mman.h>
-
 #include <complex>
-#include <cstdlib>
-#include <new>
 
 #include "base/check.hpp"
 #include "kernels/cpu/gemm_driver.hpp"
@@ -31,13 +27,9 @@ std::int64_t gemm_workspace_bytes() { return kScratchBytes + kTableBytes; }
 
 namespace cpu {
 
-Scratch::Scratch() {
-    memory.reset(static_cast<char*>(std::aligned_alloc(kHugePage, kScratchBytes)));
-    if (!memory) throw MachineError(fmt::format("no memory for {} bytes of tile product workspace", kScratchBytes));
-    (void)madvise(memory.get(), kScratchBytes, MADV_HUGEPAGE);  // a wish: without it things are only slower
-}
-
-void Scratch::Free::operator()(char* p) const { std::free(p); }
+// From the pool of pages: every contraction makes a workspace for each thread, and blocks of huge pages in the heap
+// would leave it in pieces.
+Scratch::Scratch() : memory(kScratchBytes, nullptr, "tile product workspace") {}
 
 namespace {
 

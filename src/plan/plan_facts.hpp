@@ -2,6 +2,7 @@
 // What follows from a plan's tensors alone, for those who check what the plan says of itself.
 
 #include <cstdint>
+#include <vector>
 
 #include "base/units.hpp"
 #include "machine/device_layout.hpp"
@@ -12,9 +13,10 @@ namespace tessera {
 
 class PlanFacts {
   public:
-    explicit PlanFacts(const Plan& plan) : plan_(plan) {}
+    explicit PlanFacts(const Plan& plan) : plan_(plan), spec_(plan.spec) {}
 
     const Plan& plan() const { return plan_; }
+    const ContractionSpec& spec() const { return spec_; }
     bool stored(Operand o) const { return (o == Operand::a ? plan_.source_a : plan_.source_b) == SourceKind::stored; }
     const Shape& shape(Operand o) const { return o == Operand::a ? plan_.a : o == Operand::b ? plan_.b : plan_.c; }
     int owner(Operand o, std::int32_t slot) const {
@@ -30,24 +32,43 @@ class PlanFacts {
     }
     std::int64_t host_bytes(Operand o, std::int32_t slot) const { return align_up(payload(o, slot)); }
 
-    /// What a result tile takes on its way from a device.
-    std::int64_t device_bytes(const ContractionSpec& spec, std::int32_t c) const {
-        const auto at = plan_.c.grid().coordinates(plan_.c.tile(c));
-        std::int64_t batch = 1, rows = 1, columns = 1;
-        for (int d = 0; d < at.size(); ++d) {
-            const auto role = spec.role(spec.c()[static_cast<std::size_t>(d)]);
-            (role == LabelRole::batch    ? batch
-             : role == LabelRole::free_b ? columns
-                                         : rows) *= plan_.c.grid().tiling(d).size(TileIndex{at[d]});
+    /// What a tile takes on a device: a padded matrix, m x k of A, k x n of B, m x n of C.
+    std::int64_t device_bytes(Operand o, std::int32_t slot) const {
+        const auto extents = shape(o).grid().tile_extents(shape(o).tile(slot));
+        const auto columns = o == Operand::a ? LabelRole::contracted : LabelRole::free_b;
+        const auto& labels = o == Operand::a ? spec_.a() : o == Operand::b ? spec_.b() : spec_.c();
+        std::int64_t rows = 1, cols = 1;
+        for (int d = 0; d < extents.size(); ++d)
+            (spec_.role(labels[static_cast<std::size_t>(d)]) == columns ? cols : rows) *= extents[d];
+        return device_tile_bytes(1, rows, cols, bytes_of(plan_.scalar));
+    }
+
+    /// Flops of each product, as a factor for its tile of A and one for its tile of B.
+    std::vector<double> flops_a() const {
+        std::vector<double> out(static_cast<std::size_t>(plan_.a.tile_count()));
+        const double each = plan_.scalar == ScalarKind::c64 || plan_.scalar == ScalarKind::c128 ? 8 : 2;
+        for (std::size_t t = 0; t < out.size(); ++t)
+            out[t] =
+                each * static_cast<double>(plan_.a.grid().tile_elements(plan_.a.tile(static_cast<std::int64_t>(t))));
+        return out;
+    }
+    std::vector<double> flops_b() const {
+        std::vector<double> out(static_cast<std::size_t>(plan_.b.tile_count()), 1.0);
+        for (std::size_t t = 0; t < out.size(); ++t) {
+            const auto extents = plan_.b.grid().tile_extents(plan_.b.tile(static_cast<std::int64_t>(t)));
+            for (int d = 0; d < extents.size(); ++d)
+                if (spec_.role(spec_.b()[static_cast<std::size_t>(d)]) == LabelRole::free_b)
+                    out[t] *= static_cast<double>(extents[d]);
         }
-        return device_tile_bytes(batch, rows, columns, bytes_of(plan_.scalar));
+        return out;
     }
 
   private:
     const Plan& plan_;
+    ContractionSpec spec_;
 };
 
-/// Bytes that are moved and held are those that are counted, and within the budgets.
+/// Work, bytes that are moved and bytes that are held are those that are counted, and within the budgets.
 void check_counts(const PlanFacts& facts, const PlanBudget& budget);
 
 }  // namespace tessera

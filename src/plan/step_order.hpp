@@ -1,8 +1,10 @@
 #pragma once
 // Which steps of a plan surely come before which.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "tessera/plan/plan.hpp"
@@ -12,7 +14,15 @@ namespace tessera {
 /// Which steps are surely over before a step starts. Asked of the few pairs that share memory or a result tile.
 class StepOrder {
   public:
-    explicit StepOrder(const Plan& plan) : plan_(plan), seen_(plan.steps.size(), -1) {}
+    explicit StepOrder(const Plan& plan)
+        : plan_(plan), dependencies_(plan.dependencies), seen_(plan.steps.size(), -1) {}
+    /// To be called when every step's dependencies are known to be in range: from here on last ones first.
+    void index() {
+        for (const auto& s : plan_.steps) {
+            const auto first = dependencies_.begin() + s.first_dependency;
+            std::sort(first, first + s.dependencies, std::greater<>());
+        }
+    }
 
     bool before(std::int32_t earlier, std::int32_t later) {
         if (earlier >= later) return false;
@@ -38,17 +48,19 @@ class StepOrder {
             const auto& s = plan_.steps[stack_.back()];
             stack_.pop_back();
             for (std::int64_t d = s.first_dependency; d < s.first_dependency + s.dependencies; ++d) {
-                const auto from = plan_.dependencies[d];
+                const auto from = dependencies_[d];
                 if (from == earlier) return true;
-                if (from < earlier || seen_[from] == stamp_) continue;
+                if (from < earlier) break;
+                if (seen_[from] == stamp_) continue;
                 seen_[from] = stamp_;
-                stack_.push_back(from);
+                if (plan_.steps[from].dependencies > 0) stack_.push_back(from);
             }
         }
         return false;
     }
 
     const Plan& plan_;
+    std::vector<std::int32_t> dependencies_;  // as the plan's; each step's last ones first
     std::array<Answer, 8192> known_{};
     std::vector<std::int64_t> seen_;
     std::vector<std::int32_t> stack_;

@@ -1,13 +1,13 @@
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "base/check.hpp"
 #include "base/units.hpp"
 #include "plan/plan_facts.hpp"
 #include "plan/step_order.hpp"
-#include "shape/product_shape.hpp"
+#include "plan/summation.hpp"
 #include "tessera/index/contraction_spec.hpp"
 #include "tessera/plan/plan.hpp"
 
@@ -23,14 +23,16 @@ struct Life {
 
 class Validator {
   public:
-    Validator(const Plan& plan, const PlanBudget& budget) : plan_(plan), facts_(plan), budget_(budget), order_(plan) {}
+    Validator(const Plan& plan, const PlanBudget& budget)
+        : plan_(plan), facts_(plan), budget_(budget), summation_(plan), order_(plan) {}
 
     void run() {
-        products();
         steps();
+        order_.index();
         messages();
         arrivals();
         chains();
+        uses();
         sums();
         memory();
         check_counts(facts_, budget_);
@@ -50,33 +52,12 @@ class Validator {
     static bool is_transfer_in(StepKind k) {
         return k == StepKind::make || k == StepKind::receive || k == StepKind::load || k == StepKind::copy;
     }
-    /// The products are those that follow from the shapes, in the order of summation. A filter may have left some out.
-    void products() {
-        const auto all = product_shape(ContractionSpec(plan_.spec), plan_.a, plan_.b, {0, 1, &plan_.c});
-        const auto known = static_cast<std::int64_t>(plan_.products.size());
-        std::int64_t next = 0;
-        for (const auto& p : all.products) {
-            if (next < known && plan_.products[next].a == p.a && plan_.products[next].b == p.b)
-                ++next;
-            else
-                ensure(plan_.filter > 0, "product {}: tiles {} and {} are missing, or not in their order", next, p.a,
-                       p.b);
-        }
-        ensure(next == known, "product {} does not follow from the shapes, or is not in its order", next);
-        ensure(plan_.counts.products == known, "{} products, {} are counted", known, plan_.counts.products);
-        if (plan_.filter == 0) {
-            const double flops =
-                all.flops * (plan_.scalar == ScalarKind::c64 || plan_.scalar == ScalarKind::c128 ? 4 : 1);
-            ensure(std::abs(plan_.counts.flops - flops) <= 1e-9 * flops, "{} flops, {} are counted", flops,
-                   plan_.counts.flops);
-        }
-    }
-
     void steps() {
         arrival_step_.assign(plan_.arrivals.size(), -1);
         chain_step_.assign(plan_.chains.size(), -1);
         move_step_.assign(plan_.moves.size(), -1);
         finish_step_.assign(plan_.finish_sums.size(), -1);
+        std::int64_t listed = 0;
         for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
             const auto& s = plan_.steps[i];
             const auto number = static_cast<std::int32_t>(i);
@@ -85,6 +66,8 @@ class Validator {
             ensure(s.first_dependency >= 0 && s.dependencies >= 0 &&
                        s.first_dependency + s.dependencies <= static_cast<std::int64_t>(plan_.dependencies.size()),
                    "step {}: dependencies out of range", i);
+            ensure(s.dependencies == 0 || s.first_dependency >= listed, "step {}: shares its dependencies", i);
+            if (s.dependencies > 0) listed = s.first_dependency + s.dependencies;
             for (std::int64_t d = s.first_dependency; d < s.first_dependency + s.dependencies; ++d) {
                 const auto from = plan_.dependencies[d];
                 ensure(from >= 0 && from < number, "step {} waits for step {}", i, from);
@@ -167,8 +150,8 @@ class Validator {
             const auto& s = step(number);
             ensure(t.operand != Operand::c && t.slot >= 0 && t.slot < shape(t.operand).tile_count(),
                    "arrival {}: slot {}", i, t.slot);
-            ensure(t.bytes >= host_bytes(t.operand, t.slot) || s.device >= 0, "arrival {}: {} bytes for a tile of {}",
-                   i, t.bytes, host_bytes(t.operand, t.slot));
+            const auto bytes = s.device < 0 ? host_bytes(t.operand, t.slot) : facts_.device_bytes(t.operand, t.slot);
+            ensure(t.bytes == bytes, "arrival {}: {} bytes for a tile of {}", i, t.bytes, bytes);
             switch (s.kind) {
                 case StepKind::make:
                     ensure(!stored(t.operand), "step {} makes a stored tile", number);
@@ -203,7 +186,6 @@ class Validator {
 
     /// Every sum sees consecutive products in order, each product is done once, with its tiles at hand.
     void chains() {
-        const ContractionSpec spec(plan_.spec);
         struct Part {
             std::int64_t first = -1, next = -1;
             std::int32_t step = -1;
@@ -253,13 +235,17 @@ class Validator {
                     done[p] = 1;
                 }
             }
-            check_coordinates(spec, ch);
+            check_coordinates(facts_.spec(), ch);
         }
         for (std::size_t i = 0; i < parts.size(); ++i)
             for (const auto& p : parts[i])
                 ensure(p.first == parts[i][0].first && p.next == parts[i][0].next,
                        "sum {}: its parts see different products", i);
         for (std::size_t p = 0; p < done.size(); ++p) ensure(done[p], "product {} is never done", p);
+        values_.assign(plan_.sums.size(), 0);
+        for (std::size_t i = 0; i < parts.size(); ++i)
+            if (!parts[i].empty())
+                values_[i] = summation_.segment(plan_.sums[i].c, parts[i][0].first, parts[i][0].next);
         finished_.assign(static_cast<std::size_t>(plan_.c.tile_count()), 0);
         for (const auto& [number, sum] : finished_in_chain) {
             ++finished_[plan_.sums[sum].c];
@@ -283,6 +269,23 @@ class Validator {
         if (!users.empty() && users.back() == number) return;
         ensure(order_.before(arrival_step_[at], number), "step {} does not wait for arrival {}", number, at);
         users.push_back(number);
+    }
+
+    /// Every tile that comes is used, and none after it is given up.
+    void uses() {
+        for (std::size_t i = 0; i < plan_.arrivals.size(); ++i)
+            ensure(!arrival_users_[i].empty(), "arrival {}: nobody uses the tile", i);
+        std::vector<std::uint8_t> evicted(plan_.arrivals.size());
+        for (std::size_t n = 0; n < plan_.steps.size(); ++n) {
+            const auto& s = plan_.steps[n];
+            if (s.kind != StepKind::evict) continue;
+            for (auto i = s.begin; i < s.end; ++i) {
+                ensure(memory_of(step(arrival_step_[i])) == memory_of(s), "step {} evicts from elsewhere", n);
+                ensure(!std::exchange(evicted[i], 1), "arrival {} is evicted twice", i);
+                for (auto u : arrival_users_[i])
+                    ensure(order_.before(u, static_cast<std::int32_t>(n)), "step {} evicts what step {} uses", n, u);
+            }
+        }
     }
 
     /// A and B's tiles belong to this result tile and to each other: every label has one coordinate.
@@ -309,8 +312,10 @@ class Validator {
         }
     }
 
+    /// The result tile itself, and the sum that it should be.
     void check_result(std::int32_t sum) const {
         const auto& s = plan_.sums[sum];
+        ensure(values_[sum] == summation_.result(s.c), "result tile {} is not summed in the order of summation", s.c);
         ensure(s.offset < 0 && s.device < 0 && s.rank == owner(Operand::c, s.c),
                "sum {} is finished away from its tile", sum);
     }
@@ -354,7 +359,9 @@ class Validator {
                 for (auto w : sum_writers_[to])
                     ensure(w == number || order_.before(w, number), "step {} adds to sum {} before step {} is done",
                            number, to, w);
+                values_[to] = Summation::joined(values_[to], values_[from]);
             } else {
+                values_[to] = values_[from];
                 ensure(sum_writers_[to].empty(), "sum {} is overwritten", to);
                 sum_births_[to].push_back(number);
             }
@@ -395,7 +402,8 @@ class Validator {
             auto users = sum_readers_[i];
             users.insert(users.end(), sum_writers_[i].begin(), sum_writers_[i].end());
             lives[memory_of(s.rank, s.device)].push_back(
-                {s.offset, host_bytes(Operand::c, s.c), sum_births_[i], users});
+                {s.offset, s.device < 0 ? host_bytes(Operand::c, s.c) : facts_.device_bytes(Operand::c, s.c),
+                 sum_births_[i], users});
         }
         for (int r = 0; r < plan_.ranks; ++r)
             for (int d = -1; d < plan_.devices_per_rank; ++d) {
@@ -412,8 +420,16 @@ class Validator {
                    *std::min_element(y.births.begin(), y.births.end());
         });
         std::map<std::int64_t, std::pair<std::int64_t, const Life*>> held;  // begin -> end, who
-        for (const auto& life : lives) {
+        for (auto& life : lives) {
             if (life.bytes == 0) continue;
+            // A user that comes before the next one is over when that one is.
+            auto& users = life.users;
+            std::sort(users.begin(), users.end());
+            std::size_t kept = 0;
+            for (std::size_t i = 0; i < users.size(); ++i)
+                if (i + 1 == users.size() || (users[i] != users[i + 1] && !order_.before(users[i], users[i + 1])))
+                    users[kept++] = users[i];
+            users.resize(kept);
             ensure(life.offset >= 0 && life.offset + life.bytes <= limit,
                    "rank {} device {}: {} bytes at {} of an arena of {}", rank, device, life.bytes, life.offset, limit);
             ensure(life.offset % kTileAlignment == 0, "rank {} device {}: a tile at {}", rank, device, life.offset);
@@ -439,7 +455,9 @@ class Validator {
     const Plan& plan_;
     const PlanFacts facts_;
     const PlanBudget& budget_;
+    const Summation summation_;
     StepOrder order_;
+    std::vector<Summation::Value> values_;  // per sum, as far as it is known
     std::vector<std::int32_t> arrival_step_, chain_step_, move_step_, finish_step_;
     std::vector<std::vector<std::int32_t>> arrival_users_;                           // per arrival: steps
     std::vector<std::vector<std::int32_t>> sum_births_, sum_writers_, sum_readers_;  // per sum: steps

@@ -1,73 +1,159 @@
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.hpp"
 #include "plan/plan_facts.hpp"
 
 namespace tessera {
 
-void check_counts(const PlanFacts& facts, const PlanBudget& budget) {
+namespace {
+
+/// What the steps do, added up.
+struct Done {
+    std::vector<RankCounts> ranks;
+    std::vector<DeviceCounts> devices;
+};
+
+void add_arrivals(const PlanFacts& facts, const PlanStep& s, Done& done) {
     const auto& plan = facts.plan();
-    const ContractionSpec spec(plan.spec);
-    std::vector<std::int64_t> sent(static_cast<std::size_t>(plan.ranks));
-    std::vector<DeviceCounts> moved(plan.device_counts.size());
-    for (const auto& s : plan.steps) {
-        const auto device = static_cast<std::size_t>(s.rank * plan.devices_per_rank + s.device);
-        for (auto i = s.begin; i < s.end; ++i) switch (s.kind) {
-                case StepKind::send:
-                    sent[s.rank] += facts.payload(plan.arrivals[i].operand, plan.arrivals[i].slot);
-                    break;
-                case StepKind::send_sums:
-                    sent[s.rank] += facts.payload(Operand::c, plan.sums[plan.moves[i].from].c);
-                    break;
-                case StepKind::load:
-                    moved[device].loaded_bytes += plan.arrivals[i].bytes;
-                    break;
-                case StepKind::copy:
-                    moved[device].copied_bytes += plan.arrivals[i].bytes;
-                    break;
-                case StepKind::store:
-                    moved[device].stored_bytes += facts.device_bytes(spec, plan.sums[plan.moves[i].from].c);
-                    break;
-                default:
-                    break;
-            }
+    auto& rank = done.ranks[s.rank];
+    auto* device =
+        s.device >= 0 ? &done.devices[static_cast<std::size_t>(s.rank * plan.devices_per_rank + s.device)] : nullptr;
+    for (auto i = s.begin; i < s.end; ++i) {
+        const auto& t = plan.arrivals[i];
+        if (s.kind == StepKind::make) {
+            (device ? device->made_tiles : rank.made_tiles) += 1;
+            (device ? device->made_bytes : rank.made_bytes) += t.bytes;
+        } else {
+            (s.kind == StepKind::load ? device->loaded_bytes : device->copied_bytes) += t.bytes;
+            (t.operand == Operand::a ? device->loaded_a : device->loaded_b) += t.bytes;
+        }
     }
-    std::vector<RankCounts> held(static_cast<std::size_t>(plan.ranks));
+}
+
+Done what_is_done(const PlanFacts& facts) {
+    const auto& plan = facts.plan();
+    Done done{std::vector<RankCounts>(static_cast<std::size_t>(plan.ranks)),
+              std::vector<DeviceCounts>(plan.device_counts.size())};
+    const auto flops_a = facts.flops_a(), flops_b = facts.flops_b();
+    for (const auto& s : plan.steps) {
+        auto& rank = done.ranks[s.rank];
+        switch (s.kind) {
+            case StepKind::send:
+            case StepKind::receive:
+                for (auto i = s.begin; i < s.end; ++i)
+                    (s.kind == StepKind::send ? rank.sent_bytes : rank.received_bytes) +=
+                        facts.payload(plan.arrivals[i].operand, plan.arrivals[i].slot);
+                break;
+            case StepKind::send_sums:
+            case StepKind::receive_sums:
+                for (auto i = s.begin; i < s.end; ++i)
+                    (s.kind == StepKind::send_sums ? rank.sent_bytes : rank.received_bytes) +=
+                        facts.payload(Operand::c, plan.sums[plan.moves[i].from].c);
+                break;
+            case StepKind::make:
+            case StepKind::load:
+            case StepKind::copy:
+                add_arrivals(facts, s, done);
+                break;
+            case StepKind::store:
+                for (auto i = s.begin; i < s.end; ++i)
+                    done.devices[static_cast<std::size_t>(s.rank * plan.devices_per_rank + s.device)].stored_bytes +=
+                        facts.device_bytes(Operand::c, plan.sums[plan.moves[i].from].c);
+                break;
+            case StepKind::compute:
+                for (auto i = s.begin; i < s.end; ++i) {
+                    const auto& chain = plan.chains[i];
+                    if (chain.part != 0) continue;
+                    double flops = 0;
+                    for (auto p = chain.first_product; p < chain.first_product + chain.products; ++p)
+                        flops += flops_a[plan.products[p].a] * flops_b[plan.products[p].b];
+                    rank.flops += flops;
+                    rank.products += chain.products;
+                    if (s.device >= 0)
+                        done.devices[static_cast<std::size_t>(s.rank * plan.devices_per_rank + s.device)].flops +=
+                            flops;
+                }
+                break;
+            default:
+                break;
+        }
+    }
     for (const auto o : {Operand::a, Operand::b, Operand::c}) {
         if (o != Operand::c && !facts.stored(o)) continue;
         for (std::int32_t slot = 0; slot < static_cast<std::int32_t>(facts.shape(o).tile_count()); ++slot) {
-            auto& n = held[facts.owner(o, slot)];
+            auto& n = done.ranks[facts.owner(o, slot)];
             (o == Operand::a ? n.stored_a : o == Operand::b ? n.stored_b : n.stored_c) += facts.host_bytes(o, slot);
         }
     }
-    std::int64_t all_sent = 0, peak = 0;
+    return done;
+}
+
+bool same(double x, double y) { return std::abs(x - y) <= 1e-9 * std::max(std::abs(x), std::abs(y)); }
+
+}  // namespace
+
+void check_counts(const PlanFacts& facts, const PlanBudget& budget) {
+    const auto& plan = facts.plan();
+    const auto done = what_is_done(facts);
+    PlanCounts all;
     for (int r = 0; r < plan.ranks; ++r) {
-        const auto& n = plan.rank_counts[r];
-        const auto& h = held[r];
-        ensure(h.stored_a == n.stored_a && h.stored_b == n.stored_b && h.stored_c == n.stored_c,
-               "rank {} stores {}, {} and {} bytes of A, B and C, {}, {} and {} are counted", r, h.stored_a, h.stored_b,
-               h.stored_c, n.stored_a, n.stored_b, n.stored_c);
-        const auto least = h.stored_a + h.stored_b + h.stored_c + n.arena_bytes;
-        ensure(n.peak_bytes >= least, "rank {}: a peak of {} bytes, {} are held", r, n.peak_bytes, least);
-        all_sent += sent[r];
-        peak = std::max(peak, n.peak_bytes);
-        ensure(sent[r] == n.sent_bytes, "rank {} sends {} bytes, {} are counted", r, sent[r], n.sent_bytes);
+        const auto &n = plan.rank_counts[r], &h = done.ranks[r];
+        const auto equal = [&](const char* what, std::int64_t found, std::int64_t counted) {
+            ensure(found == counted, "rank {}: {} {}, {} are counted", r, found, what, counted);
+        };
+        ensure(same(h.flops, n.flops), "rank {}: {} flops, {} are counted", r, h.flops, n.flops);
+        equal("products", h.products, n.products);
+        equal("tiles made", h.made_tiles, n.made_tiles);
+        equal("bytes made", h.made_bytes, n.made_bytes);
+        equal("bytes sent", h.sent_bytes, n.sent_bytes);
+        equal("bytes received", h.received_bytes, n.received_bytes);
+        equal("bytes of A", h.stored_a, n.stored_a);
+        equal("bytes of B", h.stored_b, n.stored_b);
+        equal("bytes of C", h.stored_c, n.stored_c);
+        equal("bytes at most", h.stored_a + h.stored_b + h.stored_c + plan.other_bytes + n.arena_bytes, n.peak_bytes);
         ensure(budget.host_bytes <= 0 || n.peak_bytes <= budget.host_bytes, "rank {}: {} of a budget of {}", r,
                n.peak_bytes, budget.host_bytes);
+        all.bytes_a += h.stored_a;
+        all.bytes_b += h.stored_b;
+        all.bytes_c += h.stored_c;
+        all.sent_bytes += h.sent_bytes;
+        all.made_tiles += h.made_tiles;
+        all.made_bytes += h.made_bytes;
+        all.arena_bytes = std::max(all.arena_bytes, n.arena_bytes);
+        all.peak_host_bytes = std::max(all.peak_host_bytes, n.peak_bytes);
     }
-    ensure(plan.counts.sent_bytes == all_sent && plan.counts.peak_host_bytes == peak,
-           "{} bytes sent and a peak of {}, {} and {} are counted", all_sent, peak, plan.counts.sent_bytes,
-           plan.counts.peak_host_bytes);
-    for (std::size_t d = 0; d < moved.size(); ++d) {
-        const auto& n = plan.device_counts[d];
-        ensure(moved[d].stored_bytes == n.stored_bytes, "device {} stores {} bytes, {} are counted", d,
-               moved[d].stored_bytes, n.stored_bytes);
-        ensure(moved[d].loaded_bytes == n.loaded_bytes && moved[d].copied_bytes == n.copied_bytes,
-               "device {} loads {} and copies {} bytes, {} and {} are counted", d, moved[d].loaded_bytes,
-               moved[d].copied_bytes, n.loaded_bytes, n.copied_bytes);
-        ensure(budget.device_bytes <= 0 || n.peak_bytes <= budget.device_bytes, "device {}: {} of a budget of {}", d,
-               n.peak_bytes, budget.device_bytes);
+    const auto limit = std::max<std::int64_t>(0, budget.device_bytes - device_reserve_bytes(budget.device_bytes));
+    for (std::size_t d = 0; d < done.devices.size(); ++d) {
+        const auto &n = plan.device_counts[d], &h = done.devices[d];
+        const auto equal = [&](const char* what, std::int64_t found, std::int64_t counted) {
+            ensure(found == counted, "device {}: {} {}, {} are counted", d, found, what, counted);
+        };
+        ensure(same(h.flops, n.flops), "device {}: {} flops, {} are counted", d, h.flops, n.flops);
+        equal("bytes loaded", h.loaded_bytes, n.loaded_bytes);
+        equal("bytes copied", h.copied_bytes, n.copied_bytes);
+        equal("bytes stored", h.stored_bytes, n.stored_bytes);
+        equal("bytes of A that came", h.loaded_a, n.loaded_a);
+        equal("bytes of B that came", h.loaded_b, n.loaded_b);
+        equal("tiles made", h.made_tiles, n.made_tiles);
+        equal("bytes made", h.made_bytes, n.made_bytes);
+        ensure(budget.device_bytes <= 0 || n.peak_bytes <= limit,
+               "device {}: {} of a budget of {}, {} without its reserve", d, n.peak_bytes, budget.device_bytes, limit);
+        all.loaded_bytes += h.loaded_bytes;
+        all.copied_bytes += h.copied_bytes;
+        all.stored_bytes += h.stored_bytes;
+        all.made_tiles += h.made_tiles;
+        all.made_bytes += h.made_bytes;
+        all.peak_device_bytes = std::max(all.peak_device_bytes, n.peak_bytes);
     }
+    // Found elsewhere: what follows from the shapes.
+    all.flops = plan.counts.flops;
+    all.products = plan.counts.products;
+    all.left_out_bound = plan.counts.left_out_bound;
+    ensure(
+        all == plan.counts,
+        "the totals are not those of the ranks and devices: {} bytes sent, {} are counted; a peak of {}, {} is counted",
+        all.sent_bytes, plan.counts.sent_bytes, all.peak_host_bytes, plan.counts.peak_host_bytes);
 }
 
 }  // namespace tessera

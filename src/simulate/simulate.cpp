@@ -485,14 +485,18 @@ Simulation Simulator::result() {
     out.device_seconds.resize(devices);
     double compute = 0, transfer = 0, hidden = 0, threads = 0, link = 0;
     for (std::size_t d = 0; d < devices; ++d) compute += out.device_seconds[d] = stream_seconds_[d * kStreams];
-    const double own = plan_.devices_per_rank * machine_.host_to_device.bytes_per_second;
-    const double shared = machine_.host_link_bytes_per_second;
-    const double capacity = shared > 0 && (own <= 0 || shared < own) ? shared : own;
+    const auto share = [&](const LinkModel& one,
+                           double bytes) {  // of what the links of a rank's devices carry a second
+        const double own = plan_.devices_per_rank * one.bytes_per_second, all = machine_.host_link_bytes_per_second;
+        const double capacity = all > 0 && (own <= 0 || all < own) ? all : own;
+        return capacity > 0 ? bytes / capacity : 0;
+    };
     for (const auto& r : ranks_) {
         transfer += r.transfer_seconds;
         hidden += r.hidden_seconds;
         threads += r.thread_seconds;
-        if (capacity > 0) link += std::max(r.links.moved()[0], r.links.moved()[1]) / capacity;
+        link += std::max(share(machine_.host_to_device, r.links.moved()[0]),
+                         share(machine_.device_to_host, r.links.moved()[1]));
     }
     out.overlap = transfer > 0 ? hidden / transfer : 1;
     out.trace = std::move(out_);

@@ -6,6 +6,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 PROGRAM = sys.argv.pop(1)
@@ -192,11 +193,16 @@ class PlanAndSimulate(unittest.TestCase):
         run("run", "blocks:4,8,0.5", "--depth", 2, code=2)
 
     def test_published_figures_are_within_their_tolerances(self):
-        rows = json.loads(run("simulate", "--papers", "--json").stdout)["rows"]
+        table = json.loads(run("simulate", "--papers", "--json").stdout)
+        rows = table["rows"]
         self.assertEqual(len(rows), 14)
         for row in rows:
             self.assertTrue(row["within"], row)
             self.assertLessEqual(row["tolerance"], 0.30)
+            self.assertIn("published", row["reason"])  # which rule, and what else is not as in the paper
+            published = "--block-share 0.75" if row["what"].startswith(("dense", "  tile")) else "--blocks worst_fit"
+            self.assertIn(published, row["command"])
+        self.assertEqual(len(table["fitted"]), 2)
 
     def test_alkane_on_108_devices_is_planned_within_4_gib(self):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -434,6 +440,9 @@ class Energy(unittest.TestCase):
             ([lithium, "--charge", 1, "--frozen-core"], 2, "nothing is left"),
             ([water, "--charge", 1], 2, "closed shells"),
             ([water, "--charge", 10], 2, "electrons"),
+            ([water, "--charge", "1.5"], 2, "'1.5' is no whole number"),
+            ([water, "--max-iterations", "99999999999"], 2, "'99999999999' is no whole number"),
+            ([""], 2, "''"),
             ([water, "--basis", "6-31g"], 2, "def2-svp"),
             ([water, "--basis", basis], 2, "-1"),
             ([water, "--method", "dft"], 2, "ccsd(t)"),
@@ -527,16 +536,23 @@ class Energy(unittest.TestCase):
             ("n2", "cc-pvdz", ["--frozen-core", "--tile", 5]),
             ("ch4", "def2-svp", ["--abcd", "direct", "--method", "ccsd"]),
             ("ch4", "cc-pvdz", ["--checkpoint", self.folder / "m.h5"]),
+            ("h2o", "cc-pvdz", ["--abcd", "direct", "--method", "ccsd"]),
             ("c2h6", "cc-pvdz", ["--method", "mp2"]),
             ("c2h6", "cc-pvdz", ["--frozen-core"]),
         ]:
             arguments = ["energy", self.MOLECULES / f"{molecule}.xyz", "--basis", basis, "--json", "--quiet", "--threads", 2, *more]
             out = json.loads(run(*arguments).stdout)
             self.assertLessEqual(out["peak_bytes"], out["memory_estimate"], arguments)
-        self.assertLess(out["memory_estimate"], 1.6 * out["peak_bytes"])
+            # A program with a few MiB of tensors is mostly code and libraries, which differ from system to system.
+            self.assertLess(out["memory_estimate"], (1.3 if molecule == "c2h6" else 1.6) * out["peak_bytes"], arguments)
         message = run(*arguments, "--memory", out["memory_estimate"] - 1, code=3).stderr
         self.assertIn(str(out["memory_estimate"]), message)
         run(*arguments, "--memory", out["memory_estimate"])
+        # Refused before anything grows with the square of the atoms.
+        lattice = self.write("argon.xyz", "600\n\n" + "".join(f"Ar {4 * (i % 10)} {4 * (i // 10 % 10)} {4 * (i // 100)}\n" for i in range(600)))
+        start = time.time()
+        self.assertIn("smallest that works", run("energy", lattice, "--basis", "cc-pvdz", "--memory", "256MiB", "--quiet", code=3).stderr)
+        self.assertLess(time.time() - start, 5)
 
     def test_a_broken_checkpoint_is_refused_and_stays(self):
         file, water = self.folder / "t.h5", self.MOLECULES / "h2o.xyz"

@@ -151,6 +151,25 @@ TEST(Energy, OtherMoleculesAsPsi4) {
     }
 }
 
+/// A sodium ion has nothing but its core: neon far from it has its own correlation, whatever the order of orbitals.
+TEST(Energy, FrozenCoreIsOfEachAtom) {
+    const auto neon = run(parse_xyz("1\n\nNe 0 0 0\n", "ne"), "def2-svp", true);
+    auto m = parse_xyz("2\n\nNe 0 0 0\nNa 300 400 1200\n", "nane");
+    m.charge = 1;
+    EnergyOptions o;
+    o.basis = "def2-svp";
+    o.frozen_core = true;
+    std::vector<std::string> warnings;
+    o.warn = [&](const std::string& line) { warnings.push_back(line); };
+    const auto both = energy(m, o);
+    EXPECT_EQ(both.frozen, 6);
+    EXPECT_NEAR(both.mp2, neon.mp2, 1e-8);
+    EXPECT_NEAR(both.ccsd, neon.ccsd, 1e-8);
+    EXPECT_NEAR(both.triples, neon.triples, 1e-8);
+    ASSERT_EQ(warnings.size(), 1u);
+    EXPECT_NE(warnings[0].find("frozen core"), std::string::npos) << warnings[0];
+}
+
 TEST(Energy, OtherElementsAndSmallCases) {
     Molecule m = parse_xyz("1\n\nHe 0 0 0\n", "he");
     EXPECT_EQ(run(m, "sto-3g", false).total, run(m, "sto-3g", false, Method::rhf).total);  // no virtuals
@@ -169,22 +188,29 @@ TEST(Energy, OtherElementsAndSmallCases) {
     EXPECT_LT(run(m, "sto-3g", false, Method::rhf).total, -75);
 }
 
-/// Minutes long: run by the slow tests.
-TEST(Energy, DISABLED_ScreeningOctane) {
+/// Octane with and without screening: what it skips, and what that changes. Amplitudes need not be converged for it,
+/// they are the same number of iterations old.
+void screen_octane(double converge) {
     EnergyOptions o;
     o.basis = "sto-3g";
     o.frozen_core = true;
     o.method = Method::ccsd;
+    o.converge = converge;
+    o.warn = [](const std::string&) {};  // of so coarse a threshold
     const auto m = molecule("c8h18");
     const auto stored = energy(m, o);
     o.abcd = Abcd::direct;
     o.screen = 1e-10;
     const auto screened = energy(m, o);
+    EXPECT_EQ(screened.iterations, stored.iterations);
     EXPECT_NEAR(screened.ccsd, stored.ccsd, 1e-7);
     EXPECT_LT(std::abs(screened.screen_change), 1e-7);
     EXPECT_NE(screened.screen_change, 0);
     EXPECT_LE(static_cast<double>(screened.v_tiles_made), 0.7 * static_cast<double>(screened.v_tiles));
 }
+TEST(Energy, ScreeningOctane) { screen_octane(0.1); }
+/// A minute and more: run by the slow tests.
+TEST(Energy, DISABLED_ScreeningOctaneConverged) { screen_octane(1e-8); }
 
 TEST(Energy, ScreeningSaysWhatItDid) {
     // Two hydrogen molecules far apart: tiles across are skipped, and nothing changes.

@@ -7,6 +7,8 @@
 #include <fstream>
 #include <numeric>
 
+#include <fmt/format.h>
+
 #include "base/shared_data.hpp"
 #include "chem/abcd.hpp"
 #include "chem/basis.hpp"
@@ -53,6 +55,7 @@ TEST(Xyz, ToleratesWhatOtherProgramsWrite) {
                   .atoms.size(),
               1u);
     EXPECT_EQ(parse_xyz("1\n\nHe 0 0 0\nno atom 0 0\n", "w").atoms.size(), 1u);
+    EXPECT_EQ(parse_xyz("# a remark\n# and another\n1\n# the comment\nHe 0 0 0\n", "w").atoms.size(), 1u);
 }
 
 TEST(Xyz, SaysWhatIsWrong) {
@@ -69,6 +72,11 @@ TEST(Xyz, SaysWhatIsWrong) {
     EXPECT_USER_ERROR(parse_xyz("1\n\nXx 0 0 0\n", "f"), "H to Ar");
     EXPECT_USER_ERROR(parse_xyz("1\n\nH 0 2e6 0\n", "f"), "'2e6'");
     EXPECT_USER_ERROR(parse_xyz("1\n\nH 0 zero 0\n", "f"), "'zero'");
+    EXPECT_USER_ERROR(parse_xyz("1\n\nH 0 +-1 0\n", "f"), "'+-1'");
+    EXPECT_USER_ERROR(parse_xyz("1\n\nH 0 ++1 0\n", "f"), "'++1'");
+    EXPECT_USER_ERROR(parse_xyz("# only a remark\n", "f"), "empty");
+    EXPECT_USER_ERROR(parse_xyz("# a remark\none\n", "f"), "line 2: the number");
+    EXPECT_USER_ERROR(read_xyz(""), "''");
     EXPECT_USER_ERROR(parse_xyz("1\n\nH 0 nan 0\n", "f"), "'nan'");
     EXPECT_USER_ERROR(parse_xyz("1\n\nH 0 1e400 0\n", "f"), "'1e400'");
     EXPECT_USER_ERROR(read_xyz("/nonexistent/x.xyz"), "/nonexistent/x.xyz");
@@ -135,6 +143,77 @@ TEST(BasisSets, UsersFilesAndTheirErrors) {
     EXPECT_USER_ERROR(parse_g94("H 0\nQ 1 1.00\n 3.0 0.5\n", "f"), "'Q'");
     EXPECT_USER_ERROR(parse_g94("H 0\nI 1 1.00\n 3.0 0.5\n", "f"), "I shells");
     EXPECT_USER_ERROR(place(set, parse_xyz("1\n\nHe 0 0 0", "he")), "no functions for He");
+    EXPECT_USER_ERROR(parse_g94("H 0\n****\n", "f"), "no basis functions");
+    const auto half = parse_g94("H 0\n****\nHe 0\nS 1 1.0\n 1.0 1.0\n****\n", "f");
+    EXPECT_USER_ERROR(place(half, parse_xyz("2\n\nHe 0 0 0\nH 0 0 1", "heh")),
+                      "no functions for H (atom 2); it has He");
+}
+
+/// A contracted function that is none is refused where it stands; what is merely odd is not.
+TEST(BasisSets, ShellsMustBeNormalisable) {
+    const auto shell = [](const char* lines, int primitives) {
+        return parse_g94(fmt::format("H 0\nS {} 1.0\n{}\n****\n", primitives, lines), "f");
+    };
+    for (const char* line : {" 1e300 1", " 1e-300 1", " 1.0 1e-300", " 1.0 1e300"})
+        EXPECT_USER_ERROR(shell(line, 1), "line 3: the S shell that ends here cannot be normalised") << line;
+    EXPECT_USER_ERROR(shell(" 0.5 1\n 0.5 -1", 2), "norm 0");
+    for (const char* line : {" 1e12 1", " 1e-12 1", " 1.0 -1e-6", " 1.0 1e6"})
+        EXPECT_EQ(shell(line, 1).elements.size(), 1u);
+    EXPECT_EQ(shell(" 0.5 1\n 0.501 -1", 2).elements.size(), 1u);
+}
+
+/// In a process of its own, which has had no second thread before.
+TEST(ThreadsDeathTest, OneThreadIsOne) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    const auto threads = [] {
+        int n = 0;
+        for ([[maybe_unused]] const auto& task : std::filesystem::directory_iterator("/proc/self/task")) ++n;
+        return n;
+    };
+    const auto started = [&](int asked) {
+        const int before = threads();  // a sanitizer has one of its own
+        const auto m = parse_xyz("3\n\nO 0 0 0.1\nH 0 0.8 -0.4\nH 0.1 -0.7 -0.5\n", "w");
+        const auto set = find_basis("cc-pvdz");
+        const Integrals x(place(set, m), asked);
+        atomic_guess(m, set, x.basis(), asked);
+        return 10 + threads() - before;
+    };
+    EXPECT_EXIT(std::exit(started(1)), testing::ExitedWithCode(10), "");
+    EXPECT_EXIT(std::exit(started(3)), testing::ExitedWithCode(12), "");
+}
+
+/// The 2p of a sodium ion lie above the 2s of neon: cores are told by what they are made of.
+TEST(Orbitals, CoresAreThoseOfTheAtoms) {
+    auto m = parse_xyz("2\n\nNa 0 0 0\nNe 0 0 2.5\n", "nane");
+    m.charge = 1;
+    const auto set = find_basis("def2-svp");
+    const Integrals x(place(set, m));
+    const AoIntegrals ao(x, tile_atoms(x.basis(), 16), 0);
+    const auto guess = atomic_guess(m, set, x.basis());
+    ASSERT_EQ(guess.cores.cols(), 6);
+    const Matrix own = guess.cores.transpose() * x.overlap() * guess.cores;
+    EXPECT_LT((own - Matrix::Identity(6, 6)).cwiseAbs().maxCoeff(), 0.05);
+    auto scf = rhf(m, x, ao, guess.density, {});
+    const auto before = scf;
+    const auto choice = put_cores_first(scf, guess.cores, 6);
+    EXPECT_GT(choice.least, 0.95);
+    EXPECT_GT(choice.highest, choice.lowest_other);
+    // 1s, 1s, 2s, 2p 2p 2p, then the 2s of neon, which was the fourth, and its 2p.
+    EXPECT_EQ(scf.orbital_energies(6), before.orbital_energies(3));
+    EXPECT_EQ(scf.orbital_energies(3), before.orbital_energies(4));
+    for (Eigen::Index i = 7; i < scf.orbital_energies.size(); ++i)
+        EXPECT_EQ(scf.orbital_energies(i), before.orbital_energies(i));
+    const auto sodium = x.basis().functions_of(0);
+    for (Eigen::Index i = 2; i < 6; ++i) EXPECT_GT(scf.coefficients.col(i).head(sodium).norm(), 0.9) << i;
+    EXPECT_GT(scf.coefficients.col(6).tail(x.basis().functions - sodium).norm(), 0.8);
+    // Where the order is the common one nothing moves; where the cores are not all known the lowest are taken.
+    auto again = before;
+    Matrix of_1s(guess.cores.rows(), 2);
+    of_1s << guess.cores.col(0), guess.cores.col(5);
+    EXPECT_GT(put_cores_first(again, of_1s, 2).lowest_other, -5);
+    EXPECT_EQ((again.coefficients - before.coefficients).norm(), 0);
+    put_cores_first(again, guess.cores.leftCols(5), 6);
+    EXPECT_EQ((again.coefficients - before.coefficients).norm(), 0);
 }
 
 TEST(Integrals, ShellsAreNormalisedAndBounded) {
@@ -288,7 +367,7 @@ TEST(Localisation, CoreIsNeverMixedWithTheRest) {
     const Integrals x(place(set, m));
     const auto tiling = tile_atoms(x.basis(), 16);
     const AoIntegrals ao(x, tiling, 0);
-    const auto scf = rhf(m, x, ao, atomic_guess(m, set, x.basis()), {});
+    const auto scf = rhf(m, x, ao, atomic_guess(m, set, x.basis()).density, {});
     for (const std::int64_t tile : {2, 4, 32}) {
         const auto orbitals = make_orbitals(scf, 0, 2, tiling.functions, 5);
         const LocalPairs local(x, orbitals, tile);
@@ -333,7 +412,7 @@ TEST(Localisation, OrbitalsOfEthaneSitOnTheirBonds) {
     const auto set = find_basis("sto-3g");
     const Integrals x(place(set, m));
     const AoIntegrals ao(x, tile_atoms(x.basis(), 16), 0);
-    const auto scf = rhf(m, x, ao, atomic_guess(m, set, x.basis()), {});
+    const auto scf = rhf(m, x, ao, atomic_guess(m, set, x.basis()).density, {});
     const Matrix valence = scf.coefficients.middleCols(2, 7);
     const auto local = foster_boys(valence, x.dipole());
     EXPECT_LT((local.rotation.transpose() * local.rotation - Matrix::Identity(7, 7)).cwiseAbs().maxCoeff(), 1e-12);

@@ -160,6 +160,9 @@ struct Plan {
     int stages = 1, buffers = 0;                    // batches of made tiles on the host and how many are held at once
     int segments = 1;                               // of the contracted range, joined by a fixed tree
     double filter = 0;
+    double alpha_magnitude = 1;         // |alpha|, which the filter counts with
+    bool shape_given = false;           // the result's tiles were given, not found
+    std::int64_t other_bytes = 0;       // a rank holds besides, as in PlanRequest
     std::vector<PlanProduct> products;  // by result tile, ascending in k
     std::vector<PlanChain> chains;
     std::vector<PlanArrival> arrivals;
@@ -185,9 +188,11 @@ struct PlanBudget {
     std::int64_t device_bytes = 0;  // per device
 };
 
-/// Proves that every surviving product is done exactly once and in order, that tiles are there when they are used and
-/// no two live ones overlap, that sends meet receives, that no step waits in a circle, that a tile is made at most once
-/// per rank, and that bytes stay within the budgets. Throws InternalError naming the first thing that is not so.
+/// Proves that the products are those that follow from the shapes and the filter, each done exactly once and in order,
+/// and partial sums joined by the fixed tree; that tiles are there when they are used, every one that comes is used and
+/// no two live ones overlap; that sends meet receives, no step waits in a circle and a tile is made at most once per
+/// rank; that all counts are those of the steps; and that bytes stay within the budgets (a device's less its reserve).
+/// Throws InternalError naming the first thing that is not so.
 void validate(const Plan& plan, const PlanBudget& budget = {});
 
 /// The plan for a person: at most 100 columns.

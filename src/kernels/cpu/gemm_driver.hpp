@@ -12,6 +12,7 @@
 
 #include "kernels/cpu/gemm_table.hpp"
 #include "kernels/gemm.hpp"
+#include "storage/buffer.hpp"
 #include "tessera/base/cpu.hpp"
 
 namespace tessera::kernels::cpu {
@@ -117,15 +118,12 @@ static_assert(kCopyBytes >= kMaxColumns * kMaxStrip * 8);
 /// Memory of one thread that outlives a call.
 struct Scratch {
     Scratch();
-    char* panel() { return memory.get(); }
+    char* panel() { return reinterpret_cast<char*>(memory.data()); }
     char* copy() { return panel() + kPanelBytes; }
     char* strip() { return copy() + kCopyBytes; }
     static constexpr std::int64_t kBytes = kPanelBytes + kCopyBytes + kStripBytes;
 
-    struct Free {
-        void operator()(char* p) const;
-    };
-    std::unique_ptr<char[], Free> memory;
+    Buffer memory;
     std::vector<Run> runs[4];
 };
 

@@ -103,6 +103,11 @@ class Worker {
                       static_cast<std::int64_t>(rows.size()),
                       run_ * size_};
             queue_.parts = parts_for(rows.size());
+            if (plan_.kernel == TransposeKernel::rows) {
+                queue_.from_memory = true;
+                queue_.fetched = fetched_;
+                queue_.ahead = ahead;
+            }
         });
         finish();
         write_parts();
@@ -155,7 +160,10 @@ class Worker {
         }
     }
 
-    void finish() { kernels_.drain(queue_, std::numeric_limits<std::int64_t>::max()); }
+    void finish() {
+        kernels_.drain(queue_, std::numeric_limits<std::int64_t>::max());
+        fetched_ = std::max<std::int64_t>(0, queue_.fetched - queue_.rows);
+    }
 
     void seek(std::int64_t block) {
         in_at_ = out_at_ = 0;
@@ -337,6 +345,7 @@ class Worker {
         row_starts_;
     std::vector<std::int64_t> in_across_bytes_, out_across_bytes_, to_across_bytes_;
     cpu::StreamQueue queue_;
+    std::int64_t fetched_ = 0;  // rows of the block to come that are on their way into the cache
     std::vector<cpu::LinePart> parts_;
     std::vector<char> storage_;
 };

@@ -26,6 +26,9 @@ struct StreamQueue {
     std::int64_t done = 0;      // and the bytes of it that are written
     std::int64_t sought = 0;    // rows whose lines written in part are on their way into the cache
     LinePart* parts = nullptr;  // one per row; null: parts of lines are written at once
+    bool from_memory = false;   // the rows lie in the input itself: fetched some rows ahead,
+    std::int64_t fetched = 0;   // so many so far,
+    std::int64_t ahead = 0;     // also of the next block, so many bytes away (0: there is none)
 };
 
 /// Offsets are in elements. Indexed by element size: 0, 1, 2 for 4, 8, 16 bytes.

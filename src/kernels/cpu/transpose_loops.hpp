@@ -41,6 +41,19 @@ inline void seek_parts(StreamQueue& q) {
     }
 }
 
+/// Rows that jump through memory: the processor's own prefetching begins anew with each.
+inline void seek_rows(StreamQueue& q) {
+    constexpr I64 kLead = 6144, kMost = 2048;  // bytes: ahead; of one row
+    const I64 lead = q.row + 1 + kLead / q.row_bytes;
+    const I64 bytes = q.row_bytes < kMost ? q.row_bytes : kMost;
+    for (; q.fetched < lead; ++q.fetched) {
+        const bool here = q.fetched < q.rows;
+        if (!here && (q.ahead == 0 || q.fetched >= 2 * q.rows)) break;
+        const char* row = q.from + q.row_from[here ? q.fetched : q.fetched - q.rows];
+        for (I64 at = 0; at < bytes + 63; at += 64) prefetch(row, (at < bytes ? at : bytes - 1) + (here ? 0 : q.ahead));
+    }
+}
+
 /// The first bytes of a row, up to a line's end, joined with what the row before it left of that line. Returns how
 /// many.
 template <class Lines>
@@ -77,6 +90,7 @@ inline void drain_some(StreamQueue& q, I64 lines) {
         LinePart* const part = q.parts ? q.parts + q.row : nullptr;
         if (q.done == 0) {
             seek_parts(q);
+            if (q.from_memory) seek_rows(q);
             if (part && part->end && part->end != b) {
                 const I64 kept = static_cast<I64>(reinterpret_cast<std::uintptr_t>(part->end) & 63) - part->begin;
                 Lines::copy_part(part->bytes + part->begin, kept, part->end - kept);
