@@ -91,7 +91,7 @@ for row in $rows; do
             done
             ;;
         sanitizer)
-            sanitize "${prefix:-$here/build/tests/}" cuda_execute_test 'CudaExecute/1.Random*:CudaExecuteOnce.Larg*:CudaExecuteOnce.Faults' "$out/execute"
+            sanitize "${prefix:-$here/build/tests/}" cuda_execute_test 'CudaExecute/1.Random*:CudaExecuteOnce.Larg*' "$out/execute"
             ;;
     esac
 done

@@ -485,9 +485,10 @@ Simulation Simulator::result() {
     out.device_seconds.resize(devices);
     double compute = 0, transfer = 0, hidden = 0, threads = 0, link = 0;
     for (std::size_t d = 0; d < devices; ++d) compute += out.device_seconds[d] = stream_seconds_[d * kStreams];
+    const int own_links = shared_gpus() > 0 ? shared_gpus() : plan_.devices_per_rank;
     const auto share = [&](const LinkModel& one,
                            double bytes) {  // of what the links of a rank's devices carry a second
-        const double own = plan_.devices_per_rank * one.bytes_per_second, all = machine_.host_link_bytes_per_second;
+        const double own = own_links * one.bytes_per_second, all = machine_.host_link_bytes_per_second;
         const double capacity = all > 0 && (own <= 0 || all < own) ? all : own;
         return capacity > 0 ? bytes / capacity : 0;
     };

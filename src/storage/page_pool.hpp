@@ -32,4 +32,7 @@ class PagePool {
     std::int64_t kept_bytes_ = 0, used_ = 0, peak_ = 0;
 };
 
+/// Called first by release_memory(): for others that keep blocks in a form of their own. Stays for ever.
+void on_release_memory(void (*give_back)() noexcept);
+
 }  // namespace tessera

@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cuda/device.hpp"
+#include "tessera/storage/memory.hpp"
 
 namespace tessera::leak_check {
 
 class EndContext : public ::testing::Environment {
   public:
     void TearDown() override {
+        release_memory();  // pinned blocks are kept for later
         if (kernels::cuda::device_count() > 0) kernels::cuda::reset_device();
     }
 };

@@ -208,6 +208,7 @@ TEST(Simulate, DevicesOfOneGpuShareIt) {
     EXPECT_NEAR(g.seconds(), 0.008, 1e-9);
     g.machine.devices_per_gpu = 3;
     EXPECT_NEAR(g.seconds(), 0.024, 1e-9);
+    EXPECT_NEAR(simulate(g.plan, g.machine).busy.host_link, 1, 1e-9);
     g.arrive(StepKind::copy, 0, 2, 1, {}, 1);
     EXPECT_NEAR(g.seconds(), 0.024, 1e-9);
     // A slower link of the rank still counts.

@@ -12,6 +12,7 @@
 #include "kernels/cuda/grouped_gemm.hpp"
 #include "machine/device_layout.hpp"
 #include "storage/buffer.hpp"
+#include "storage/page_pool.hpp"
 
 namespace tessera {
 
@@ -41,7 +42,10 @@ class PinnedPool {
   public:
     /// Never destroyed: the driver may be gone by then, and unregisters what is left by itself.
     static PinnedPool& instance() {
-        static auto& pool = *new PinnedPool;
+        static auto& pool = *[] {
+            on_release_memory([]() noexcept { instance().release(); });
+            return new PinnedPool;
+        }();
         return pool;
     }
 
@@ -78,6 +82,11 @@ class PinnedPool {
         kept_bytes_ -= at->first;
         kept_.erase(at);
         return block;
+    }
+    void release() noexcept {
+        const std::lock_guard lock(mutex_);
+        kept_.clear();
+        kept_bytes_ = 0;
     }
     void keep(std::unique_ptr<Block> block) {
         const std::lock_guard lock(mutex_);

@@ -316,7 +316,11 @@ struct DeviceFused::Impl {
         for (std::size_t n = 0; n < items.size(); ++n) {
             PackItem& item = items[n];
             std::int64_t slices = 1;
-            for (int tiles_along : item.tiles) slices *= tiles_along;
+            for (int role = 0; role < 6; ++role) {
+                item.period[role] = static_cast<unsigned>(slices);
+                slices *= item.tiles[role];
+            }
+            require(slices <= INT32_MAX, "device triples: {} slices of an operand are too many", slices);
             const bool direct = item.kind == PackKind::direct, energies = item.kind == PackKind::energies;
             // The terms of a group share a place: the first has it.
             for (std::size_t m = 0; m < n && !direct && !energies && at[n] < 0; ++m)

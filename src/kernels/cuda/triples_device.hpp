@@ -55,6 +55,7 @@ struct PackItem {
     long long first_block;
     double factor;            // energies: the sign
     int extent[6], tiles[6];  // tiles: 1 where not carried
+    unsigned period[6];       // slices from one tile to the next
     PackKind kind;
     int layout;        // direct terms: the final one
     int carried;       // direct terms: roles, a bit each

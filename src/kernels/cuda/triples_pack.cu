@@ -13,13 +13,13 @@ namespace tessera::kernels::cuda {
 
 namespace {
 
+/// The tile that a slice is of; all lanes of a warp together, because divisions are what packing costs most.
 __device__ __forceinline__ void origins(const PackItem& x, unsigned slice, int (&origin)[6]) {
+    const int lane = threadIdx.x % 32;
+    int mine = 0;
+    if (lane < 6) mine = static_cast<int>(slice / x.period[lane] % static_cast<unsigned>(x.tiles[lane]));
 #pragma unroll
-    for (int n = 0; n < 6; ++n) {
-        const auto tiles = static_cast<unsigned>(x.tiles[n]);
-        origin[n] = static_cast<int>(slice % tiles);
-        slice /= tiles;
-    }
+    for (int n = 0; n < 6; ++n) origin[n] = __shfl_sync(0xffffffffU, mine, n);
 }
 
 /// Two neighbours of a chunk at a time; where they lie in the tile is the same for every chunk.
@@ -65,11 +65,11 @@ __device__ __forceinline__ void pack_product(const PackItem& x, long long slice,
     }
 }
 
-__device__ __forceinline__ void pack_direct(const PackItem& x, long long slice, int first, int last) {
+__device__ __forceinline__ void pack_direct(const PackItem& x, unsigned slice, int first, int last) {
     int tile[6];
     origins(x, slice, tile);
     const int S = lane_role(x.layout);
-    double* to = x.to + slice * x.end * x.rows;
+    double* to = x.to + static_cast<long long>(slice) * x.end * x.rows;
     for (int inner = threadIdx.x; inner < x.rows; inner += kPackThreads) {
         // The thread: x0, S, and the halves of y1, y2, y3.
         int lanes = 1, thread = inner / 2, coordinate[5];
@@ -82,8 +82,8 @@ __device__ __forceinline__ void pack_direct(const PackItem& x, long long slice, 
             thread /= extent[n];
             lanes *= extent[n];
         }
-        // The element among the accumulators: loop 3 fastest.
-        int element = 2 * (inner / (2 * lanes)) + inner % 2, value[4];
+        // The element among the accumulators: loop 3 fastest. The number of lanes is a power of two.
+        int element = 2 * (inner >> (__ffs(lanes))) + inner % 2, value[4];
 #pragma unroll
         for (int loop = 3; loop >= 0; --loop) {
             const int values = loop == 0 ? 4 : 2;

@@ -202,21 +202,23 @@ __device__ __forceinline__ double dot_singles(const double (&u)[32], const doubl
     return sum;
 }
 
-/// By the first warp: starts copying what the epilogue of a tile wants.
+/// Starts copying what the epilogue of a tile wants: a few copies each warp, since a warp starts them one by one and
+/// the others would wait for it.
 __device__ __forceinline__ void fetch_extras(WalkShared& w, int count, const FusedParams& p, double* singles) {
-    const int lane = threadIdx.x;
+    const int lane = threadIdx.x % 32, number = threadIdx.x / 32 + kWarps * lane;
+    static_assert(3 * kWarps == 2 * kSingles + 6);
     barrier_wait(w.extras_free, (count + 1) % 2);
-    if (lane == 0) barrier_expect(w.extras, p.extra_bytes);
-    __syncwarp();
-    int tile[6];
-#pragma unroll
-    for (int n = 0; n < 6; ++n) tile[n] = w.tile[count % 4][n];
-    if (lane < 2 * kSingles) {
-        if (w.single[lane].data != nullptr)
-            copy_bulk(singles + single_place(lane), w.single[lane].at(tile), single_size(lane) * 8, w.extras);
-    } else if (lane < 2 * kSingles + 6) {
-        const int role = lane - 2 * kSingles, length = role_tile(role);
-        copy_bulk(w.energies[role], p.padded_energies[role] + w.tile[count % 4][role] * length, length * 8, w.extras);
+    // The phase cannot end before this arrival, though copies of other warps may land earlier.
+    if (threadIdx.x == 0) barrier_expect(w.extras, p.extra_bytes);
+    if (lane < 3) {
+        const auto& tile = w.tile[count % 4];
+        if (number < 2 * kSingles) {
+            if (w.single[number].data != nullptr)
+                copy_bulk(singles + single_place(number), w.single[number].at(tile), single_size(number) * 8, w.extras);
+        } else {
+            const int role = number - 2 * kSingles, length = role_tile(role);
+            copy_bulk(w.energies[role], p.padded_energies[role] + tile[role] * length, length * 8, w.extras);
+        }
     }
     __syncwarp();
 }
@@ -314,7 +316,6 @@ __global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm) walk_kernel(
 #pragma unroll
         for (double& c : run.acc) c = 0;
         add.template operator()<0, 3, false>();
-        if (Energy && first_warp) fetch_extras(w, count, p, singles);
         add.template operator()<1, 5, true>();
         add.template operator()<2, 6, false>();
         add.template operator()<3, 9, true>();
@@ -322,6 +323,7 @@ __global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm) walk_kernel(
         add.template operator()<5, 12, true>();
         change_layout(run.acc);
         add.template operator()<6, 3, true>();
+        if constexpr (Energy) fetch_extras(w, count, p, singles);
         add.template operator()<7, 5, true>();
         add.template operator()<8, 9, true>();
         if constexpr (Energy) {
