@@ -6,7 +6,7 @@
 set -u
 out=$1
 prefix=${2:-}
-rows=${3:-test v1 v1_16 v1_000 dense synthetic v2 v3 simulate sanitizer}
+rows=${3:-test v1 v1_16 v1_000 dense synthetic v2 v3 energy simulate sanitizer}
 here=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$out"
 go() {
@@ -81,6 +81,13 @@ for row in $rows; do
         synthetic) run_row 120 synthetic synthetic:48000,96000,96000,0.25 --devices 0 ;;
         v2) run_row 120 alkane-65-v2 alkane:65:v2 --devices 0 ;;
         v3) run_row 120 alkane-65-v3 alkane:65:v3 --devices 0 ;;
+        energy)
+            for devices in none 0; do
+                file=energy-c4h10-devices-$devices
+                limited 90 tessera energy "$here/share/molecules/c4h10.xyz" --frozen-core --devices $devices --json > "$out/$file.json" 2> "$out/$file.log"
+                echo "$file: status $?: $(tr -d '\n ' < "$out/$file.json" | cut -c1-900)"
+            done
+            ;;
         simulate)
             for problem in alkane:65:v1 "alkane:65:v1 --memory 16GiB" "alkane:65:v1 --memory 16GiB --devices-per-rank 3 --devices-per-gpu 3" "dense:49152,49152,49152,1024 --memory 16GiB" synthetic:48000,96000,96000,0.25 alkane:65:v2 alkane:65:v3; do
                 file=simulate-$(echo "$problem" | sed 's/--devices-per-rank 3 --devices-per-gpu 3/000/' | tr -s ':,. ' '-')

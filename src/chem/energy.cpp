@@ -17,6 +17,7 @@
 #include "chem/text.hpp"
 #include "chem/triples_energy.hpp"
 #include "comm/outcome.hpp"
+#include "kernels/cuda/device.hpp"
 #include "tessera/base/cpu.hpp"
 #include "tessera/io/file.hpp"
 #include "tessera/storage/memory.hpp"
@@ -151,6 +152,7 @@ void Calculation::check() {
     require(options_.screen >= 0 && std::isfinite(options_.screen), "screening threshold {} is not a number >= 0",
             options_.screen);
     require(options_.share_from >= 0, "{} multiply-adds to share from is not a number >= 0", options_.share_from);
+    for (const int device : options_.devices) kernels::cuda::device_info(device);  // throws where there is none
     require(options_.tile >= 1, "tiles of {} orbitals: at least one is needed", options_.tile);
     require(options_.abcd == Abcd::stored || options_.method >= Method::ccsd,
             "--abcd direct: {} has no integrals over four virtuals", name(options_.method));

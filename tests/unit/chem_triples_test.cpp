@@ -6,6 +6,8 @@
 #include <random>
 
 #include "chem/triples_device.hpp"
+#include "kernels/cuda/device.hpp"
+#include "tessera/chem/energy.hpp"
 
 namespace tessera::chem {
 namespace {
@@ -72,6 +74,14 @@ TEST(TripleBlocks, GiveTheEnergyOfTheTextbook) {
             EXPECT_NEAR(sum, expected, 1e-11 * std::abs(expected)) << o << ' ' << v;
         }
     }
+}
+
+/// Known before any work.
+TEST(EnergyDevices, ThatAreNotThereAreRefusedAtOnce) {
+    EnergyOptions o;
+    o.devices = {kernels::cuda::device_count()};
+    o.log = [](const std::string& line) { FAIL() << line; };
+    EXPECT_THROW(energy(parse_xyz("2\n\nH 0 0 0\nH 0 0 0.74\n", "h2"), o), BackendUnavailable);
 }
 
 /// What fits must really fit, so the bound grows with everything.
