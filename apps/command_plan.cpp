@@ -23,11 +23,14 @@ void run(const Options& o) {
         j["problem"] = planned.problem.name;
         j["machine"] = planned.machine.name;
         j["plan_seconds"] = planned.seconds;
+        j["result_stored"] = planned.result_stored;
         j["validate_seconds"] = validate_seconds;
         j["metadata_bytes"] = planned.plan.metadata_bytes();
         return print_json(j);
     }
     fmt::print("{}", explain(planned.plan));
+    if (!planned.result_stored)
+        fmt::print("  result     too large for the host: its tiles are handed over as devices finish them\n");
     fmt::print("  planned    for machine {} in {}; the plan itself takes {}\n", planned.machine.name,
                format_seconds(planned.seconds), format_bytes(planned.plan.metadata_bytes()));
     fmt::print("  validated  in {}: every product once, sends meet receives, no cycle, within the budgets\n",

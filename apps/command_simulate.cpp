@@ -97,6 +97,7 @@ void run(const Options& o) {
             {"generated_tiles", n.made_tiles},
             {"steps", plan.steps.size()},
             {"plan_seconds", planned.seconds},
+            {"result_stored", planned.result_stored},
             {"simulate_seconds", seconds},
         });
     }

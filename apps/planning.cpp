@@ -104,7 +104,19 @@ Planned make_plan(const PlanningOptions& o, MachineModel machine) {
     if (machine.devices_per_rank > 0)
         out.budget.device_bytes = request.device_memory > 0 ? request.device_memory : machine.device.memory;
     const double start = now_seconds();
-    out.plan = build_plan(request, machine);
+    try {
+        out.plan = build_plan(request, machine);
+    } catch (const BudgetError&) {
+        // As `run` does: a result that does not fit beside the operands is handed over tile by tile.
+        if (machine.devices_per_rank == 0 || o.filter > 0) throw;
+        request.host_memory = 0;
+        Plan plan = build_plan(request, machine);
+        for (const auto& rank : plan.rank_counts)
+            if (rank.peak_bytes - rank.stored_c > machine.host_memory) throw;
+        out.plan = std::move(plan);
+        out.budget.host_bytes = 0;
+        out.result_stored = false;
+    }
     out.seconds = now_seconds() - start;
     out.machine = std::move(machine);
     return out;

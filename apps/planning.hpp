@@ -26,7 +26,8 @@ struct Planned {
     MachineModel machine;
     Plan plan;
     PlanBudget budget;
-    double seconds = 0;  // of building the plan
+    double seconds = 0;         // of building the plan
+    bool result_stored = true;  // false: with it the host would need more than it has; devices hand its tiles over
 };
 /// threads: of this machine, where that is the one planned for.
 Planned make_plan(const PlanningOptions& options, int threads);

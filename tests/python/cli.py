@@ -213,6 +213,18 @@ class PlanAndSimulate(unittest.TestCase):
         self.assertLess(after.ru_utime - before.ru_utime, 60)
         self.assertEqual(out["ranks"] * out["devices_per_rank"], 108)
 
+    def test_a_result_too_large_for_the_host_is_handed_over(self):
+        machine = json.loads((pathlib.Path(__file__).parents[2] / "machines/h200x8.json").read_text())
+        for host, stored in ((400 << 20, True), (300 << 20, False), (200 << 20, None)):  # A, B and C have 128 MiB each
+            machine["host_memory"] = host
+            (self.folder / "m.json").write_text(json.dumps(machine))
+            wanted = ("dense:4096,4096,4096,512", "--machine", self.folder / "m.json", "--devices-per-rank", 1, "--json")
+            if stored is None:
+                self.assertIn("a host memory of 200 MiB", run("plan", *wanted, code=3).stderr)
+                continue
+            for command in ("plan", "simulate"):
+                self.assertEqual(json.loads(run(command, *wanted).stdout)["result_stored"], stored)
+
     def test_more_devices_are_not_slower_and_no_device_works_too(self):
         seconds = [
             json.loads(run("simulate", "dense:8192,8192,8192,512", "--machine", "summit", "--devices-per-rank", n, "--json").stdout)["seconds"]
