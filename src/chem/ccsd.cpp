@@ -163,6 +163,7 @@ CcsdResult ccsd(const MoIntegrals& integrals, const Orbitals& orbitals, AbcdTerm
     Diis<Amplitudes> diis(8,
                           [](const Amplitudes& a, const Amplitudes& b) { return dot(a.t1, b.t1) + dot(a.t2, b.t2); });
     say(" iter   correlation / Eh       change     residual   diis   time / s");
+    if (options.before > 0) out.energy = correlation_energy(integrals, make_tau(out.amplitudes, work), work);
     double residual = 0;
     for (int n = 1; n <= options.max_iterations; ++n) {
         const int iteration = options.before + n;
