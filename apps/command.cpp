@@ -20,6 +20,8 @@ void add_common(CLI::App& command, CommonOptions& options) {
     command.add_flag("--json", options.json, "one JSON object on stdout, nothing else there");
 }
 
+std::string check_name(const std::string& text) { return text.empty() ? "'' is no name of a file" : ""; }
+
 void add_memory(CLI::App& command, std::string& memory, const std::string& help) {
     command.add_option("--memory", memory, help)->check([](const std::string& text) {
         return text.empty() ? std::string("'' is no number of bytes, as 16GiB is") : std::string();

@@ -35,6 +35,8 @@ struct ContractionOptions {
 void add_contraction(CLI::App& command, ContractionOptions& options);
 /// Adds --block-share --chunk-share --block --depth --lookahead.
 void add_parameters(CLI::App& command, PlanParameters& parameters);
+/// For names of files to write: an empty one, of a variable that is not set, would mean that nothing is written.
+std::string check_name(const std::string& text);
 /// Adds --memory. An empty text (a shell variable that was never set) is no budget, and refused.
 void add_memory(CLI::App& command, std::string& memory, const std::string& help);
 /// none, all, or numbers; checked against the devices that are here.

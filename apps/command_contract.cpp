@@ -184,8 +184,10 @@ Action add_contract(CLI::App& app) {
     command->add_option("spec", o->spec, "einsum with the result written out, as in 'pcd,cdab->pab'")->required();
     command->add_option("--a", o->a, "first operand (.h5, or dense .npy)")->required();
     command->add_option("--b", o->b, "second operand");
-    command->add_option("--out", o->out,
-                        "where the result goes (.h5, .hdf5 or .npy); with --beta, C is read from there first");
+    command
+        ->add_option("--out", o->out,
+                     "where the result goes (.h5, .hdf5 or .npy); with --beta, C is read from there first")
+        ->check(check_name);
     command->add_option("--tile", o->tile, "tile size for .npy operands (default: one tile)")
         ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
     command->add_flag("--conjugate-a", o->conjugate_a, "use the complex conjugate of A");

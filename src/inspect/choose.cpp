@@ -51,6 +51,7 @@ void list_others(Plan& plan, const MachineModel& machine) {
     }
     const auto taken = std::find_if(plan.candidates.begin(), plan.candidates.end(), [](auto& c) { return c.chosen; });
     ensure(taken != plan.candidates.end(), "none of {} candidates is chosen", plan.candidates.size());
+    taken->bytes_loaded = plan.counts.loaded_bytes;  // blocks are weighed by an estimate; this is what was written
     const auto like = *taken;
     for (const auto& [name, make] : kAlgorithms) {
         if (name == plan.algorithm) continue;

@@ -308,6 +308,11 @@ class Contract(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp())
 
+    def test_an_empty_name_is_refused_before_any_work(self):
+        self.save("a.npy", (3, 4), "f8")
+        self.assertIn("--out", run("contract", "ij->ji", "--a", self.folder / "a.npy", "--out", "", code=2).stderr)
+        self.assertIn("--png", run("show", "alkane:3:v1", "--png", "", code=2).stderr)
+
     def save(self, name, shape, dtype):
         r = self.np.random.default_rng(len(name) + sum(shape))
         x = r.standard_normal(shape)
