@@ -308,6 +308,21 @@ class Contract(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp())
 
+    def test_one_operand_is_added_to_what_is_there(self):
+        a = self.save("a.npy", (3, 4), "f8")
+        c = self.save("c.npy", (4, 3), "f8")
+        for file in ("c.npy", "c.h5"):
+            out = self.folder / file
+            if file.endswith("h5"):
+                self.np.save(self.folder / "start.npy", c)
+                run("contract", "ij->ij", "--a", self.folder / "start.npy", "--out", out)
+            run("contract", "ij->ji", "--a", self.folder / "a.npy", "--alpha", 2, "--beta", "-0.5", "--out", out)
+            run("contract", "ij->ij", "--a", out, "--out", self.folder / "got.npy")
+            self.np.testing.assert_allclose(self.np.load(self.folder / "got.npy"), 2 * a.T - 0.5 * c, rtol=1e-14)
+        before = out.read_bytes()
+        run("contract", "ij->ij", "--a", self.folder / "a.npy", "--beta", 1, "--out", out, code=2)  # 3 x 4 onto 4 x 3
+        self.assertEqual(out.read_bytes(), before)
+
     def test_an_empty_name_is_refused_before_any_work(self):
         self.save("a.npy", (3, 4), "f8")
         self.assertIn("--out", run("contract", "ij->ji", "--a", self.folder / "a.npy", "--out", "", code=2).stderr)
