@@ -11,7 +11,7 @@ namespace tessera::chem {
 namespace {
 
 constexpr double kMiB = 1 << 20;
-constexpr double kProgram = 27 * kMiB;     // code, libraries, tables of the integrals
+constexpr double kProgram = 30 * kMiB;     // code, libraries, tables of the integrals; a few more than here
 constexpr double kEachTensor = 2 * kMiB;   // large tensors end on huge pages
 constexpr double kSmallTensor = 4 * kMiB;  // what is below this comes from the heap, which keeps it
 constexpr double kHeap = 5 * kMiB;         // plans and lists of contractions; freed, but not given back
