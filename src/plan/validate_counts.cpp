@@ -101,6 +101,18 @@ void check_budget(const Plan& plan, const PlanBudget& budget) {
                plan.device_counts[d].peak_bytes, budget.device_bytes, limit);
 }
 
+/// What was found on a rank or a device against what the plan says of it.
+struct Counted {
+    const char* where;
+    std::int64_t number;
+    void operator()(const char* what, std::int64_t found, std::int64_t counted) const {
+        ensure(found == counted, "{} {}: {} {}, {} are counted", where, number, found, what, counted);
+    }
+    void flops(double found, double counted) const {
+        ensure(same(found, counted), "{} {}: {} flops, {} are counted", where, number, found, counted);
+    }
+};
+
 }  // namespace
 
 void check_counts(const PlanFacts& facts, const PlanBudget& budget) {
@@ -111,10 +123,8 @@ void check_counts(const PlanFacts& facts, const PlanBudget& budget) {
     PlanCounts all;
     for (int r = 0; r < plan.ranks; ++r) {
         const auto &n = plan.rank_counts[r], &h = done.ranks[r];
-        const auto equal = [&](const char* what, std::int64_t found, std::int64_t counted) {
-            ensure(found == counted, "rank {}: {} {}, {} are counted", r, found, what, counted);
-        };
-        ensure(same(h.flops, n.flops), "rank {}: {} flops, {} are counted", r, h.flops, n.flops);
+        const Counted equal{"rank", static_cast<std::int64_t>(r)};
+        equal.flops(h.flops, n.flops);
         equal("products", h.products, n.products);
         equal("tiles made", h.made_tiles, n.made_tiles);
         equal("bytes made", h.made_bytes, n.made_bytes);
@@ -135,10 +145,8 @@ void check_counts(const PlanFacts& facts, const PlanBudget& budget) {
     }
     for (std::size_t d = 0; d < done.devices.size(); ++d) {
         const auto &n = plan.device_counts[d], &h = done.devices[d];
-        const auto equal = [&](const char* what, std::int64_t found, std::int64_t counted) {
-            ensure(found == counted, "device {}: {} {}, {} are counted", d, found, what, counted);
-        };
-        ensure(same(h.flops, n.flops), "device {}: {} flops, {} are counted", d, h.flops, n.flops);
+        const Counted equal{"device", static_cast<std::int64_t>(d)};
+        equal.flops(h.flops, n.flops);
         equal("bytes loaded", h.loaded_bytes, n.loaded_bytes);
         equal("bytes copied", h.copied_bytes, n.copied_bytes);
         equal("bytes stored", h.stored_bytes, n.stored_bytes);
