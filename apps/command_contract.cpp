@@ -192,7 +192,10 @@ void run(const Options& o) {
 Action add_contract(CLI::App& app) {
     auto o = std::make_shared<Options>();
     auto* command = app.add_subcommand("contract", "contract stored tensors");
-    command->add_option("spec", o->spec, "einsum with the result written out, as in 'pcd,cdab->pab'")->required();
+    command
+        ->add_option("spec", o->spec,
+                     "einsum with the result written out, as in 'pcd,cdab->pab' (after --, when it begins with a dash)")
+        ->required();
     command->add_option("--a", o->a, "first operand (.h5, or dense .npy)")->required();
     command->add_option("--b", o->b, "second operand");
     command

@@ -217,13 +217,16 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
     require(options.memory >= 0, "memory budget {} is negative", options.memory);
     const T alpha = scalar_of<T>(options.alpha, "alpha"), beta = scalar_of<T>(options.beta, "beta");
     require(old || beta == T(0), "beta is {}, but there is no C to add to: use contract_into", options.beta.real());
-    if (old && !(old->grid() == grid)) {
-        const auto is = to_string(old->grid()), wanted = to_string(grid);
-        std::string where;  // where they look alike
-        for (int d = 0; is == wanted && d < grid.rank() && where.empty(); ++d)
-            if (!(old->grid().tiling(d) == grid.tiling(d)))
-                where = fmt::format(": index {}: {}", d, first_difference(old->grid().tiling(d), grid.tiling(d)));
-        user_error("spec '{}': C is {}, but the result is {}{}", spec.text(), is, wanted, where);
+    if (old) {
+        require(old->grid().rank() == grid.rank(), "spec '{}': C has rank {}, but the result's labels '{}' have {}",
+                spec.text(), old->grid().rank(), spec.c(), grid.rank());
+        for (int d = 0; d < grid.rank(); ++d) {
+            const Tiling &is = old->grid().tiling(d), &wanted = grid.tiling(d);
+            if (is == wanted) continue;
+            const auto one = to_string(is), two = to_string(wanted);
+            user_error("spec '{}': label '{}' is {} at index {} of C, but {} in the result{}", spec.text(), spec.c()[d],
+                       one, d, two, one == two ? ": " + first_difference(is, wanted) : "");
+        }
     }
     const bool adds = old && beta != T(0);
 

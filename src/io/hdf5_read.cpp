@@ -255,7 +255,8 @@ Layout read_layout(const InputFile& in) {
     std::vector<Tiling> tilings;
     for (int d = 0; d < rank; ++d) {
         const auto name = fmt::format("tilings/{}", d);
-        naming("dataset " + name, [&] { tilings.push_back(Tiling::from_sizes(reader.integers(name))); });
+        const auto sizes = reader.integers(name);
+        naming("dataset " + name, [&] { tilings.push_back(Tiling::from_sizes(sizes)); });
     }
     reader.require_group("shape");
     auto ordinals = reader.integers("shape/ordinals");

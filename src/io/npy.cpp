@@ -2,7 +2,9 @@
 
 #include <bit>
 #include <cctype>
+#include <charconv>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <string_view>
 
@@ -115,7 +117,7 @@ class HeaderParser {
         IndexVector extents;
         expect('(');
         while (!accept(')')) {
-            const std::int64_t n = number();
+            const std::int64_t n = number(extents.size());
             require(extents.size() < kMaxRank, "its array has more than {} indices", kMaxRank);
             extents.push_back(n);
             if (accept(')')) break;
@@ -124,12 +126,17 @@ class HeaderParser {
         return extents;
     }
 
-    std::int64_t number() {
-        require(std::isdigit(static_cast<unsigned char>(peek())), ".npy header: an extent expected at '{}'",
-                shown(text_.substr(at_)));
+    std::int64_t number(int index) {
+        const bool negative = accept('-');
+        skip_space();
+        const std::size_t first = at_;
+        while (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_]))) ++at_;
+        const auto digits = text_.substr(first, at_ - first);
+        require(!digits.empty(), ".npy header: an extent expected at '{}'", shown(text_.substr(first)));
         std::int64_t n = 0;
-        while (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_])))
-            n = checked_add(checked_multiply(n, 10, "extent"), text_[at_++] - '0', "extent");
+        const bool fits = std::from_chars(digits.data(), digits.data() + digits.size(), n).ec == std::errc{};
+        require(!negative && fits, ".npy header: index {} has extent {}{}, outside 0..{}", index, negative ? "-" : "",
+                shown(digits), std::numeric_limits<std::int64_t>::max());
         if (at_ < text_.size() && text_[at_] == 'L') ++at_;  // Python 2 wrote long integers so
         return n;
     }

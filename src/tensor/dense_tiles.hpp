@@ -2,7 +2,10 @@
 // Tiles and their places in a dense row-major array.
 
 #include <algorithm>
+#include <cmath>
+#include <complex>
 
+#include "base/check.hpp"
 #include "tessera/storage/tile_source.hpp"
 
 namespace tessera {
@@ -42,6 +45,24 @@ void copy_to_dense(const TileInfo& info, const IndexVector& extents, const T* ti
     for_each_row(info, extents, [&](std::int64_t at, std::int64_t in_tile, std::int64_t run) {
         std::copy_n(tile + in_tile, run, dense + at);
     });
+}
+
+/// Of a tile whose norm is not finite: the first element that is to blame, as the user counts it.
+template <class T>
+[[noreturn]] void not_finite(const TileInfo& info, const T* tile) {
+    const std::int64_t count = info.extents.product();
+    for (std::int64_t e = 0; e < count; ++e) {
+        if (std::isfinite(std::abs(tile[e]))) continue;
+        IndexVector element = info.begin;
+        std::int64_t rest = e;
+        for (int d = element.size() - 1; d >= 0; --d) {
+            element[d] += rest % info.extents[d];
+            rest /= info.extents[d];
+        }
+        user_error("element {} of tile {} is {}; a norm needs finite numbers", to_string(element),
+                   to_string(info.coordinates), std::isnan(std::abs(tile[e])) ? "NaN" : "infinite");
+    }
+    user_error("the norm of tile {} is past the largest number", to_string(info.coordinates));
 }
 
 }  // namespace tessera

@@ -204,8 +204,12 @@ Tensor<T> Tensor<T>::from_dense(const TileGrid& grid, std::span<const T> dense, 
     if (!alone) where.communicator->sum(norms);
     std::vector<ShapeEntry> entries;
     for (std::int64_t o = 0; o < grid.tile_total(); ++o) {
-        if (!std::isfinite(norms[o]))
-            user_error("from_dense: tile {} holds NaN or infinity", to_string(grid.coordinates(TileOrdinal{o})));
+        if (!std::isfinite(norms[o])) {
+            const auto info = tile_info(grid, TileOrdinal{o});
+            scratch.resize(static_cast<std::size_t>(info.extents.product()));
+            copy_from_dense(info, extents, dense.data(), scratch.data());
+            not_finite(info, scratch.data());
+        }
         if (norms[o] > drop) entries.push_back({TileOrdinal{o}, norms[o]});
     }
     return generate(

@@ -352,7 +352,8 @@ TEST(ContractBadInput, SaysWhatAndWhere) {
     expect_user_error([&] { contract("i1,kj->ij", a, b); }, {"'1'", "position 2"});
     expect_user_error([&] { contract("ij->ji", a, b); }, {"one operand"});
     expect_user_error([&] { contract("ij,jk->ik", a); }, {"two operands"});
-    expect_user_error([&] { contract_into<double>("ik,kj->ij", a, b, c); }, {"C is 4 x 4", "3 x 3"});
+    expect_user_error([&] { contract_into<double>("ik,kj->ij", a, b, c); },
+                      {"label 'i' is 4 in", "index 0 of C", "3 in"});
     ContractOptions o;
     o.alpha = {0, 1};
     expect_user_error([&] { contract("ik,kj->ij", a, b, o); }, {"alpha", "imaginary"});
