@@ -110,6 +110,40 @@ inline FusedTerm random_term(Case& c, Random& random) {
     return t;
 }
 
+/// Any terms into an output in any order of its indices, with gaps that must stay untouched, and a negative stride now
+/// and then.
+struct StridedCase {
+    Case c;
+    FusedOutput out;             // data is not set
+    std::int64_t back = 0;       // of its first element in memory
+    std::vector<double> before;  // all of the memory
+    StridedCase(std::size_t most_terms, Random& random) {
+        for (std::int64_t& e : c.extents) e = pick(random, {1, 1, 2, 3, 4, 5, 7, 8, 11});
+        while (c.volume() > 60000) c.extents[random() % 6] = 1;
+        const auto terms = random() % (most_terms + 1);
+        for (std::size_t n = 0; n < terms; ++n) c.terms.push_back(random_term(c, random));
+        std::array<int, 6> order{0, 1, 2, 3, 4, 5};
+        std::shuffle(order.begin(), order.end(), random);
+        std::int64_t step = 1 + static_cast<std::int64_t>(random() % 2);
+        for (int n : order) {
+            out.stride[n] = random() % 4 == 0 ? -step : step;
+            if (out.stride[n] < 0) back += step * (c.extents[n] - 1);
+            step *= c.extents[n] + static_cast<std::int64_t>(random() % 2);
+        }
+        out.accumulate = random() % 2 == 0;
+        before = random_values(step + 3, random);
+    }
+    /// All of the memory after `contract` has worked on it.
+    template <class Contract>
+    std::vector<double> after(Contract&& contract) const {
+        std::vector<double> memory = before;
+        FusedOutput to = out;
+        to.data = memory.data() + back;
+        contract(to);
+        return memory;
+    }
+};
+
 /// Closed-shell integrals and amplitudes with the symmetries real ones have, and the same as spin orbitals.
 struct Molecule {
     std::int64_t o, v;

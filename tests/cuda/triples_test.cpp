@@ -67,26 +67,9 @@ TEST_F(CudaTriples, EighteenTermsMatchTheLoops) {
 TEST_F(CudaTriples, AnyTermsAnyStridesAnyExtents) {
     Random random(22);
     for (int trial = 0; trial < 80; ++trial) {
-        Case c;
-        for (std::int64_t& e : c.extents) e = pick(random, {1, 1, 2, 3, 4, 5, 7, 8, 11});
-        while (c.volume() > 60000) c.extents[random() % 6] = 1;
-        const auto terms = random() % 4;
-        for (std::size_t n = 0; n < terms; ++n) c.terms.push_back(random_term(c, random));
-        std::array<int, 6> order{0, 1, 2, 3, 4, 5};
-        std::shuffle(order.begin(), order.end(), random);
-        FusedOutput out;
-        std::int64_t step = 1 + static_cast<std::int64_t>(random() % 2), back = 0;
-        for (int n : order) {
-            out.stride[n] = random() % 4 == 0 ? -step : step;
-            if (out.stride[n] < 0) back += step * (c.extents[n] - 1);
-            step *= c.extents[n] + static_cast<std::int64_t>(random() % 2);
-        }
-        out.accumulate = random() % 2 == 0;
-        const std::vector<double> before = random_values(step + 3, random);
-        std::vector<double> want = before;
-        out.data = want.data() + back;
-        ref::fused_contract(c.extents, c.terms, out);
-        EXPECT_LT(error(run(c, out, before, back), want), 1e-12) << "trial " << trial;
+        const StridedCase s(3, random);
+        const auto want = s.after([&](const FusedOutput& out) { ref::fused_contract(s.c.extents, s.c.terms, out); });
+        EXPECT_LT(error(run(s.c, s.out, s.before, s.back), want), 1e-12) << "trial " << trial;
     }
 }
 

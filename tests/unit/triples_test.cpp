@@ -55,34 +55,13 @@ TEST(Triples, AnyTermsAnyStridesAnyExtents) {
     Random random(2);
     FusedWorkspace workspace;
     for (int trial = 0; trial < 60; ++trial) {
-        Case c;
-        for (std::int64_t& e : c.extents) e = pick(random, {1, 1, 2, 3, 4, 5, 7, 8, 11});
-        while (c.volume() > 60000) c.extents[random() % 6] = 1;
-        const auto terms = random() % 6;
-        for (std::size_t n = 0; n < terms; ++n) c.terms.push_back(random_term(c, random));
-        // The output in any order of its indices, with gaps that must stay untouched, and a negative stride now and
-        // then.
-        std::array<int, 6> order{0, 1, 2, 3, 4, 5};
-        std::shuffle(order.begin(), order.end(), random);
-        FusedOutput out;
-        std::int64_t step = 1 + static_cast<std::int64_t>(random() % 2), back = 0;
-        for (int n : order) {
-            out.stride[n] = random() % 4 == 0 ? -step : step;
-            if (out.stride[n] < 0) back += step * (c.extents[n] - 1);
-            step *= c.extents[n] + static_cast<std::int64_t>(random() % 2);
-        }
-        out.accumulate = random() % 2 == 0;
-        const std::vector<double> before = random_values(step + 3, random);
-        std::vector<double> want = before;
-        out.data = want.data() + back;
-        ref::fused_contract(c.extents, c.terms, out);
+        const StridedCase s(5, random);
+        const auto want = s.after([&](const FusedOutput& out) { ref::fused_contract(s.c.extents, s.c.terms, out); });
         FusedOptions options;
         options.isa = kIsas[random() % 3];
         options.threads = 1 + static_cast<int>(random() % 3);
         options.workspace = trial % 2 == 0 ? &workspace : nullptr;
-        std::vector<double> got = before;
-        out.data = got.data() + back;
-        fused_contract(c.extents, c.terms, out, options);
+        const auto got = s.after([&](const FusedOutput& out) { fused_contract(s.c.extents, s.c.terms, out, options); });
         EXPECT_TRUE(same_bits(got, want)) << "trial " << trial;
     }
 }
