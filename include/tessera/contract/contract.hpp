@@ -127,6 +127,11 @@ ContractReport contract_into(std::string_view spec, const std::type_identity_t<C
                              const std::type_identity_t<ContractOperand<T>>& b, Tensor<T>& c,
                              const ContractOptions& options = {});
 
+/// c = alpha (a, permuted, its diagonal, or sums of it) + beta c. On an exception c is as it was.
+template <Scalar T>
+ContractReport contract_into(std::string_view spec, const Tensor<T>& a, Tensor<T>& c,
+                             const ContractOptions& options = {});
+
 /// A result that is never stored whole: each tile is handed over once, finished, with its norm, and forgotten. Called
 /// from several threads at once, in no order. On devices no more than a few tiles are held on the host at a time.
 /// Each rank is handed the tiles that it owns. Returns the shape of the result (this rank's norms) with the report.

@@ -167,10 +167,11 @@ struct Plan {
     int stages = 1, buffers = 0;                    // batches of made tiles on the host and how many are held at once
     int segments = 1;                               // of the contracted range, joined by a fixed tree
     double filter = 0;
-    double alpha_magnitude = 1;         // |alpha|, which the filter counts with
-    bool shape_given = false;           // the result's tiles were given, not found
-    std::int64_t other_bytes = 0;       // a rank holds besides, as in PlanRequest
-    std::vector<PlanProduct> products;  // by result tile, ascending in k
+    double alpha_magnitude = 1, beta_magnitude = 0;  // |alpha| and |beta|, which the filter counts with
+    Shape added;                                     // with a filter: what was there already
+    bool shape_given = false;                        // the result's tiles were given, not found
+    std::int64_t other_bytes = 0;                    // a rank holds besides, as in PlanRequest
+    std::vector<PlanProduct> products;               // by result tile, ascending in k
     std::vector<PlanChain> chains;
     std::vector<PlanArrival> arrivals;
     std::vector<PlanSum> sums;
