@@ -60,15 +60,16 @@ class Calculation {
     Calculation(const Molecule& molecule, const EnergyOptions& options)
         : molecule_(molecule),
           options_(options),
+          field_({.threads = options.threads}),
           work_({options.threads, options.communicator, options.devices, options.device_memory, options.share_from,
                  options.device_from}) {}
 
     EnergyResult run() {
         const double start = now_seconds();
         const auto finish = [&] {
-            result_.contractions = work_.count();
-            result_.contraction_seconds = work_.seconds();
-            result_.contraction_flops = work_.flops();
+            result_.contractions = field_.count() + work_.count();
+            result_.contraction_seconds = field_.seconds() + work_.seconds();
+            result_.contraction_flops = field_.flops() + work_.flops();
             const auto& there = work_.on_devices();
             result_.device_contractions = there.count;
             result_.device_contraction_flops = there.flops;
@@ -130,6 +131,7 @@ class Calculation {
 
     Molecule molecule_;  // its atoms in the order of their clusters
     const EnergyOptions& options_;
+    TensorWork field_;  // of the Hartree-Fock iterations, which each rank does on its cores
     TensorWork work_;
     EnergyResult result_;
     std::unique_ptr<Integrals> integrals_;
@@ -283,12 +285,11 @@ void Calculation::self_consistent_field() {
     RhfOptions how;
     how.converge = options_.converge;
     how.max_iterations = options_.max_iterations;
-    how.threads = options_.threads;
     how.log = options_.log;
     how.warn = [this](const std::string& line) { warn(line); };
     say("RHF");
-    const AtomicGuess guess = atomic_guess(molecule_, set, basis, options_.threads);
-    scf_ = rhf(molecule_, *integrals_, *ao_, guess.density, how);
+    const AtomicGuess guess = atomic_guess(molecule_, set, basis, field_);
+    scf_ = rhf(molecule_, *integrals_, *ao_, guess.density, how, field_);
     part_core(guess.cores);
     if (options_.communicator) share_orbitals(*options_.communicator);
     result_.nuclear = molecule_.nuclear_repulsion();

@@ -14,6 +14,7 @@
 #include "chem/basis.hpp"
 #include "chem/clustering.hpp"
 #include "chem/diis.hpp"
+#include "chem/fock.hpp"
 #include "chem/local_pairs.hpp"
 #include "chem/localise.hpp"
 #include "chem/molecule.hpp"
@@ -175,7 +176,8 @@ TEST(ThreadsDeathTest, OneThreadIsOne) {
         const auto m = parse_xyz("3\n\nO 0 0 0.1\nH 0 0.8 -0.4\nH 0.1 -0.7 -0.5\n", "w");
         const auto set = find_basis("cc-pvdz");
         const Integrals x(place(set, m), asked);
-        atomic_guess(m, set, x.basis(), asked);
+        TensorWork work({.threads = asked});
+        atomic_guess(m, set, x.basis(), work);
         return 10 + threads() - before;
     };
     EXPECT_EXIT(std::exit(started(1)), testing::ExitedWithCode(10), "");
@@ -189,11 +191,12 @@ TEST(Orbitals, CoresAreThoseOfTheAtoms) {
     const auto set = find_basis("def2-svp");
     const Integrals x(place(set, m));
     const AoIntegrals ao(x, tile_atoms(x.basis(), 16), 0);
-    const auto guess = atomic_guess(m, set, x.basis());
+    TensorWork work({});
+    const auto guess = atomic_guess(m, set, x.basis(), work);
     ASSERT_EQ(guess.cores.cols(), 6);
     const Matrix own = guess.cores.transpose() * x.overlap() * guess.cores;
     EXPECT_LT((own - Matrix::Identity(6, 6)).cwiseAbs().maxCoeff(), 0.05);
-    auto scf = rhf(m, x, ao, guess.density, {});
+    auto scf = rhf(m, x, ao, guess.density, {}, work);
     const auto before = scf;
     const auto choice = put_cores_first(scf, guess.cores, 6);
     EXPECT_GT(choice.least, 0.95);
@@ -269,7 +272,15 @@ TEST(AoIntegrals, FockMatrixAgainstThePlainSum) {
     for (std::int64_t target : {5, 14, 100})
         for (int threads : {1, 2}) {
             const AoIntegrals ao(x, tile_atoms(x.basis(), target), threads);
-            EXPECT_LT((ao.two_electron(d, threads) - expected).cwiseAbs().maxCoeff(), 1e-9) << target;
+            const auto& tiling = ao.pairs().single();
+            TensorWork work({.threads = threads});
+            const auto fock = two_electron(ao, to_tensor(d, tiling, tiling), work);
+            EXPECT_LT((to_matrix(fock) - expected).cwiseAbs().maxCoeff(), 1e-9) << target;
+            // The bounds of tiles that are made on demand are bounds.
+            const auto made = fock_operator(ao);
+            const auto all = RealTensor::generate(made.shape, made.make);
+            for (std::int64_t slot = 0; slot < all.tile_count(); ++slot)
+                EXPECT_LE(all.shape().norm_of(slot), made.shape.norm_of(slot) * (1 + 1e-12));
         }
 }
 
@@ -367,7 +378,8 @@ TEST(Localisation, CoreIsNeverMixedWithTheRest) {
     const Integrals x(place(set, m));
     const auto tiling = tile_atoms(x.basis(), 16);
     const AoIntegrals ao(x, tiling, 0);
-    const auto scf = rhf(m, x, ao, atomic_guess(m, set, x.basis()).density, {});
+    TensorWork work({});
+    const auto scf = rhf(m, x, ao, atomic_guess(m, set, x.basis(), work).density, {}, work);
     for (const std::int64_t tile : {2, 4, 32}) {
         const auto orbitals = make_orbitals(scf, 0, 2, tiling.functions, 5);
         const LocalPairs local(x, orbitals, tile);
@@ -387,7 +399,6 @@ TEST(Localisation, CoreIsNeverMixedWithTheRest) {
         }
         EXPECT_EQ(core, 2);
         // There and back; in between it is another tensor.
-        TensorWork work(TensorWorkers{});
         const Tiling o = orbitals.occupied.grid().tiling(1), v = orbitals.virtuals.grid().tiling(1);
         const auto t = RealTensor::random(Shape::dense(TileGrid{o, o, v, v}), 7);
         const auto there = local.to_local(t, work);
@@ -412,7 +423,8 @@ TEST(Localisation, OrbitalsOfEthaneSitOnTheirBonds) {
     const auto set = find_basis("sto-3g");
     const Integrals x(place(set, m));
     const AoIntegrals ao(x, tile_atoms(x.basis(), 16), 0);
-    const auto scf = rhf(m, x, ao, atomic_guess(m, set, x.basis()).density, {});
+    TensorWork work({});
+    const auto scf = rhf(m, x, ao, atomic_guess(m, set, x.basis(), work).density, {}, work);
     const Matrix valence = scf.coefficients.middleCols(2, 7);
     const auto local = foster_boys(valence, x.dipole());
     EXPECT_LT((local.rotation.transpose() * local.rotation - Matrix::Identity(7, 7)).cwiseAbs().maxCoeff(), 1e-12);
