@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <map>
 
-#include "chem/fock.hpp"
 #include "chem/rhf.hpp"
 
 namespace tessera::chem {
@@ -71,6 +70,7 @@ AtomicGuess free_atom(int number, const BasisSet& set, TensorWork& work) {
     const Integrals integrals(place(set, atom), work.threads());
     const Basis& basis = integrals.basis();
     const AoIntegrals coulomb(integrals, tile_atoms(basis, 16), work.threads());
+    TwoElectron two_electron(coulomb);
     const Tiling& functions = coulomb.pairs().single();
     const Matrix h = integrals.core_hamiltonian(atom), s = integrals.overlap();
     const auto electrons = electrons_by_momentum(number);
@@ -101,7 +101,7 @@ AtomicGuess free_atom(int number, const BasisSet& set, TensorWork& work) {
         const double change = (next - d).norm();
         d = next;
         if (change < 1e-5) break;
-        const Matrix g = h + to_matrix(two_electron(coulomb, to_tensor(d, functions, functions), work));
+        const Matrix g = h + to_matrix(two_electron.of(to_tensor(d, functions, functions), work));
         f = iteration == 0 ? g : (0.5 * f + 0.5 * g).eval();
     }
     AtomicGuess out{std::move(d), Matrix(basis.functions, static_cast<Eigen::Index>(cores.size()))};

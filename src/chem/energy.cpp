@@ -137,6 +137,7 @@ class Calculation {
     std::unique_ptr<Integrals> integrals_;
     std::unique_ptr<AoIntegrals> ao_;
     AoTiling ao_tiling_, direct_tiling_;  // of the stored integrals, and of those made anew in each iteration
+    std::int64_t fock_kept_ = 0;          // bytes; see NeededMemory
     RhfResult scf_;
     std::int64_t core_ = 0;  // of the occupied orbitals, the first ones
     std::optional<Checkpoint> checkpoint_;
@@ -190,16 +191,16 @@ void Calculation::check_memory(const Basis& basis) {
     question.threads = resolve_threads(options_.threads);
     question.ranks = options_.communicator ? options_.communicator->size() : 1;
     question.checkpoint = !options_.checkpoint.empty();
-    const auto needed = needed_bytes(question);
+    const auto [needed, fock] = needed_memory(question);
     result_.memory_estimate = needed;
+    fock_kept_ = fock;
     if (needed <= memory_limit()) return;
     question.abcd = Abcd::direct;
-    const bool direct_would =
-        options_.abcd == Abcd::stored && options_.method >= Method::ccsd && needed_bytes(question) < needed;
-    refuse_memory(
-        fmt::format("{} ({} bytes){}", format_bytes(needed), needed,
-                    direct_would ? fmt::format("; --abcd direct needs {}", format_bytes(needed_bytes(question))) : ""),
-        needed);
+    const auto with_direct = needed_memory(question).bytes;
+    const bool direct_would = options_.abcd == Abcd::stored && options_.method >= Method::ccsd && with_direct < needed;
+    refuse_memory(fmt::format("{} ({} bytes){}", format_bytes(needed), needed,
+                              direct_would ? fmt::format("; --abcd direct needs {}", format_bytes(with_direct)) : ""),
+                  needed);
 }
 
 /// Where the stored integrals alone are too much, before anything grows with the number of atoms.
@@ -285,6 +286,7 @@ void Calculation::self_consistent_field() {
     RhfOptions how;
     how.converge = options_.converge;
     how.max_iterations = options_.max_iterations;
+    how.fock_kept = fock_kept_;
     how.log = options_.log;
     how.warn = [this](const std::string& line) { warn(line); };
     say("RHF");

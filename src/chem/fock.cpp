@@ -73,44 +73,73 @@ RealTensor unpacked(const RealTensor& x, const PairIndex& pairs) {
 
 }  // namespace
 
-GeneratedTensor<double> fock_operator(const AoIntegrals& integrals) {
-    const PairIndex& pairs = integrals.pairs();
-    const TileGrid grid{pairs.pairs(), pairs.pairs()};
-    const auto norm = [&](std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) {
-        return integrals.norm(pairs.tile_of(std::max(a, b), std::min(a, b)),
-                              pairs.tile_of(std::max(c, d), std::min(c, d)));
-    };
-    std::vector<ShapeEntry> entries;
-    for (std::int64_t p = 0; p < pairs.pairs().tile_count(); ++p)
-        for (std::int64_t q = 0; q < pairs.pairs().tile_count(); ++q) {
-            const auto m = pairs.tile_i(p), l = pairs.tile_j(p), n = pairs.tile_i(q), s = pairs.tile_j(q);
-            // A tile of exchange may have each number of a stored one four times, its norm twice.
-            const double bound = 2 * norm(m, l, n, s) + norm(m, n, l, s) + norm(m, s, l, n);
-            if (bound > 0) entries.push_back({grid.ordinal({p, q}), bound});
+TwoElectron::TwoElectron(const AoIntegrals& integrals, std::int64_t block, std::int64_t kept) : integrals_(integrals) {
+    const Tiling& pairs = integrals.pairs().pairs();
+    std::int64_t filled = 0, all = 0;
+    for (std::int64_t p = 0; p < pairs.tile_count(); ++p) {
+        const auto bytes = 8 * pairs.size(TileIndex{p}) * (pairs.begin(TileIndex{p}).value + pairs.size(TileIndex{p}));
+        if (blocks_.empty() || filled + bytes > block) {
+            blocks_.push_back({p, p, true, {}});
+            filled = 0;
         }
-    auto make = [&integrals, &pairs](const TileInfo& info, std::span<double> out) {
-        const auto p = info.coordinates[0], q = info.coordinates[1];
-        const auto tm = pairs.tile_i(p), tl = pairs.tile_j(p), tn = pairs.tile_i(q), ts = pairs.tile_j(q);
-        const View coulomb(integrals, tm, tl, tn, ts), exchange(integrals, tm, tn, tl, ts),
-            crossed(integrals, tm, ts, tl, tn);
-        double* to = out.data();
-        pairs.for_each(p, [&](std::int64_t m, std::int64_t l, std::int64_t) {
-            const double* ml = coulomb.left(m, l);
-            const std::int64_t *ls = exchange.right_row(l), *ms = crossed.left_row(m);
-            for (std::int64_t n = 0; n < pairs.size(tn); ++n) {
-                const auto count = tn == ts ? n + 1 : pairs.size(ts);
-                const std::int64_t* ns = coulomb.right_row(n);
-                const double *mn = exchange.left(m, n), *ln = crossed.right(l, n);
-                for (std::int64_t s = 0; s < count; ++s) *to++ = 2 * ml[ns[s]] - 0.5 * (mn[ls[s]] + ln[ms[s]]);
-            }
-        });
-    };
-    return {Shape(grid, std::move(entries)), std::move(make)};
+        filled += bytes;
+        all += bytes;
+        blocks_.back().last = p + 1;
+        blocks_.back().keep = all <= kept;
+    }
 }
 
-RealTensor two_electron(const AoIntegrals& integrals, const RealTensor& density, TensorWork& work) {
-    const auto made = fock_operator(integrals);
-    return unpacked(work.lean_product("pq,q->p", made, packed(density, integrals.pairs())), integrals.pairs());
+/// Tiles P >= Q of G; of tiles P = Q one half, which counts twice.
+RealTensor TwoElectron::make(const Block& block, int threads) const {
+    const PairIndex& pairs = integrals_.pairs();
+    const auto norm = [&](std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) {
+        return integrals_.norm(pairs.tile_of(std::max(a, b), std::min(a, b)),
+                               pairs.tile_of(std::max(c, d), std::min(c, d)));
+    };
+    const TileGrid grid{pairs.pairs(), pairs.pairs()};
+    std::vector<ShapeEntry> entries;
+    for (auto p = block.first; p < block.last; ++p)
+        for (std::int64_t q = 0; q <= p; ++q) {
+            const auto m = pairs.tile_i(p), l = pairs.tile_j(p), n = pairs.tile_i(q), s = pairs.tile_j(q);
+            if (norm(m, l, n, s) + norm(m, n, l, s) + norm(m, s, l, n) > 0)
+                entries.push_back({grid.ordinal({p, q}), 0.0});
+        }
+    return RealTensor::generate(
+        Shape(grid, std::move(entries)),
+        [&](const TileInfo& info, std::span<double> out) {
+            const auto p = info.coordinates[0], q = info.coordinates[1];
+            const auto tm = pairs.tile_i(p), tl = pairs.tile_j(p), tn = pairs.tile_i(q), ts = pairs.tile_j(q);
+            const View coulomb(integrals_, tm, tl, tn, ts), exchange(integrals_, tm, tn, tl, ts),
+                crossed(integrals_, tm, ts, tl, tn);
+            const double of_coulomb = p == q ? 1.0 : 2.0, of_exchange = -0.25 * of_coulomb;
+            double* to = out.data();
+            pairs.for_each(p, [&](std::int64_t m, std::int64_t l, std::int64_t) {
+                const double* ml = coulomb.left(m, l);
+                const std::int64_t *ls = exchange.right_row(l), *ms = crossed.left_row(m);
+                for (std::int64_t n = 0; n < pairs.size(tn); ++n) {
+                    const auto count = tn == ts ? n + 1 : pairs.size(ts);
+                    const std::int64_t* ns = coulomb.right_row(n);
+                    const double *mn = exchange.left(m, n), *ln = crossed.right(l, n);
+                    for (std::int64_t s = 0; s < count; ++s)
+                        *to++ = of_coulomb * ml[ns[s]] + of_exchange * (mn[ls[s]] + ln[ms[s]]);
+                }
+            });
+        },
+        threads);
+}
+
+RealTensor TwoElectron::of(const RealTensor& density, TensorWork& work) {
+    const PairIndex& pairs = integrals_.pairs();
+    const RealTensor d = packed(density, pairs);
+    RealTensor sum(Shape::dense(TileGrid{pairs.pairs()}, 0));
+    for (auto& block : blocks_) {
+        RealTensor here;
+        if (block.tiles.tile_count() == 0) (block.keep ? block.tiles : here) = make(block, work.threads());
+        const RealTensor& g = block.keep ? block.tiles : here;
+        work.add_product("pq,q->p", g, d, sum);
+        work.add_product("pq,p->q", g, d, sum);
+    }
+    return unpacked(sum, pairs);
 }
 
 }  // namespace tessera::chem

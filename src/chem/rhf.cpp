@@ -5,7 +5,6 @@
 #include "base/check.hpp"
 #include "base/clock.hpp"
 #include "chem/diis.hpp"
-#include "chem/fock.hpp"
 #include "tessera/chem/energy.hpp"
 
 namespace tessera::chem {
@@ -67,6 +66,7 @@ RhfResult rhf(const Molecule& molecule, const Integrals& integrals, const AoInte
                  occupied = even_tiling(out.occupied, kTile);
     const RealTensor h = to_tensor(integrals.core_hamiltonian(molecule), functions, functions);
     const RealTensor x = to_tensor(orthonormal, functions, rows);
+    TwoElectron two_electron(coulomb, kFockBlock, options.fock_kept);
     Diis<RealTensor> diis(8, [](const RealTensor& a, const RealTensor& b) { return dot(a, b); });
     // Of the occupied space among the orthonormal combinations: there the gradient keeps its digits where functions
     // depend on each other nearly, which f d s - s d f loses. The guess is no density of this molecule and has none.
@@ -75,7 +75,7 @@ RhfResult rhf(const Molecule& molecule, const Integrals& integrals, const AoInte
     double last = 0;
     say(" iter        energy / Eh       change     gradient   diis   time / s");
     for (int iteration = 1; iteration <= options.max_iterations; ++iteration) {
-        const RealTensor fock = add(1.0, h, 1.0, two_electron(coulomb, density, work));
+        const RealTensor fock = add(1.0, h, 1.0, two_electron.of(density, work));
         const double e = dot(density, add(1.0, h, 1.0, fock)) + nuclear;
         const RealTensor f = work.product("mp,mq->pq", x, work.product("mn,nq->mq", fock, x));
         RealTensor gradient = work.product("pr,rq->pq", f, projector);

@@ -4,14 +4,14 @@
 #include <functional>
 #include <string>
 
-#include "chem/ao_integrals.hpp"
-#include "chem/tensor_work.hpp"
+#include "chem/fock.hpp"
 
 namespace tessera::chem {
 
 struct RhfOptions {
     double converge = 1e-8;
     int max_iterations = 100;
+    std::int64_t fock_kept = kFockKept;  // bytes of integrals over pairs that stay from iteration to iteration
     std::function<void(const std::string&)> log, warn;
 };
 

@@ -274,13 +274,14 @@ TEST(AoIntegrals, FockMatrixAgainstThePlainSum) {
             const AoIntegrals ao(x, tile_atoms(x.basis(), target), threads);
             const auto& tiling = ao.pairs().single();
             TensorWork work({.threads = threads});
-            const auto fock = two_electron(ao, to_tensor(d, tiling, tiling), work);
-            EXPECT_LT((to_matrix(fock) - expected).cwiseAbs().maxCoeff(), 1e-9) << target;
-            // The bounds of tiles that are made on demand are bounds.
-            const auto made = fock_operator(ao);
-            const auto all = RealTensor::generate(made.shape, made.make);
-            for (std::int64_t slot = 0; slot < all.tile_count(); ++slot)
-                EXPECT_LE(all.shape().norm_of(slot), made.shape.norm_of(slot) * (1 + 1e-12));
+            const auto density = to_tensor(d, tiling, tiling);
+            // All of it kept, a part, and nothing; the second time from what was kept.
+            for (const std::int64_t kept : {1 << 30, 200000, 0}) {
+                TwoElectron fock(ao, 100000, kept);
+                const auto first = fock.of(density, work);
+                EXPECT_LT((to_matrix(first) - expected).cwiseAbs().maxCoeff(), 1e-9) << target << ' ' << kept;
+                EXPECT_TRUE(fock.of(density, work) == first) << target << ' ' << kept;
+            }
         }
 }
 
