@@ -55,6 +55,19 @@ constexpr double kMostlyCore = 0.9;              // of a frozen orbital
 constexpr double kScreenNoticed = 1e-6;          // hartree
 constexpr std::size_t kAtomsInScreenedTile = 2;  // smaller tiles have tighter bounds, but more of them cost more
 
+/// Seconds from here to its end, also where that is an exception: what did not converge took its time.
+class Stopwatch {
+  public:
+    explicit Stopwatch(double& seconds) : seconds_(seconds) {}
+    Stopwatch(const Stopwatch&) = delete;
+    Stopwatch& operator=(const Stopwatch&) = delete;
+    ~Stopwatch() { seconds_ = now_seconds() - start_; }
+
+  private:
+    double& seconds_;
+    double start_ = now_seconds();
+};
+
 class Calculation {
   public:
     Calculation(const Molecule& molecule, const EnergyOptions& options)
@@ -277,12 +290,12 @@ void Calculation::self_consistent_field() {
         if (counts.virtuals > 0)
             checkpoint_ = read_checkpoint(options_.checkpoint, counts, input_rows_, overlap, options_.communicator);
     }
-    double start = now_seconds();
+    const double start = now_seconds();
     ao_ = std::make_unique<AoIntegrals>(*integrals_, ao_tiling_, options_.threads);
     result_.integral_seconds = now_seconds() - start;
     say(fmt::format("integrals in {:.2f} s", result_.integral_seconds));
 
-    start = now_seconds();
+    const Stopwatch time(result_.scf_seconds);
     RhfOptions how;
     how.converge = options_.converge;
     how.max_iterations = options_.max_iterations;
@@ -302,7 +315,6 @@ void Calculation::self_consistent_field() {
     result_.basis_functions = basis.functions;
     result_.occupied = scf_.occupied - result_.frozen;
     result_.virtuals = scf_.coefficients.cols() - scf_.occupied;
-    result_.scf_seconds = now_seconds() - start;
 }
 
 /// The core orbitals are the first ones from here on, frozen or not.
@@ -357,7 +369,8 @@ void Calculation::correlate() {
     say(fmt::format("transformed to {} occupied ({} frozen) and {} virtual orbitals in {:.2f} s", result_.occupied,
                     result_.frozen, result_.virtuals, result_.transform_seconds));
 
-    start = now_seconds();
+    std::optional<Stopwatch> time;
+    if (cc) time.emplace(result_.ccsd_seconds);
     Amplitudes t;
     t.t2 = first_order_doubles(mo, orbitals);
     result_.mp2 = correlation_energy(mo, t.t2, work_);
@@ -399,7 +412,7 @@ void Calculation::correlate() {
     result_.ccsd = cc_result.energy;
     result_.iterations = cc_result.iterations;
     result_.t1_diagnostic = norm(cc_result.amplitudes.t1) / std::sqrt(2.0 * static_cast<double>(result_.occupied));
-    result_.ccsd_seconds = now_seconds() - start;
+    time.reset();
     if (options_.method != Method::ccsd_t) return;
 
     abcd.reset();
@@ -435,10 +448,10 @@ void Calculation::report_screening(DirectAbcd& abcd, const MoIntegrals& mo, cons
         divide_by_energies(left_out, orbitals);
         result_.screen_change = -correlation_energy(mo, left_out, work_);
     }
-    say(fmt::format("screening skipped {} of {} tiles of integrals; the energy changed by {:.1e} (first order)",
+    say(fmt::format("screening skipped {} of {} tiles of integrals; the CCSD energy changed by {:.1e} (first order)",
                     result_.v_tiles - result_.v_tiles_made, result_.v_tiles, result_.screen_change));
     if (!(std::abs(result_.screen_change) < kScreenNoticed))
-        warn(fmt::format("--screen {:g} changed the energy by {:.1e} (first order): a smaller one is more exact",
+        warn(fmt::format("--screen {:g} changed the CCSD energy by {:.1e} (first order): a smaller one is more exact",
                          options_.screen, result_.screen_change));
 }
 
