@@ -230,20 +230,18 @@ std::string explain(const Plan& plan) {
     }
     if (!plan.decided.empty())
         for (const auto& c : plan.candidates) {
-            // On one rank with devices the ways to form blocks are weighed first.
-            const bool same = plan.ranks == 1 && c.algorithm != plan.algorithm;
-            const auto what = plan.ranks > 1 || same || c.blocks.empty() ? c.algorithm : "blocks by " + c.blocks;
+            const bool one_with_devices = plan.ranks == 1 && plan.devices_per_rank > 0;
+            const auto what = one_with_devices && !c.blocks.empty() ? c.algorithm + ", " + c.blocks : c.algorithm;
             std::string figures = c.reason;
-            if (c.possible) {
+            if (c.possible && !c.same_plan) {
                 figures = plan.ranks > 1 ? format_bytes(c.bytes_sent) + " sent, " : "";
-                if (plan.devices_per_rank > 0) figures += format_bytes(c.bytes_loaded) + " to devices, ";
-                figures += format_seconds(c.seconds_predicted) + (plan.ranks > 1 ? " predicted"
-                                                                  : same         ? " likewise"
-                                                                  : plan.devices_per_rank > 0
-                                                                      ? " for the busiest device or link"
-                                                                      : " by counting");
+                if (plan.devices_per_rank > 0)
+                    figures += (c.simulated ? "" : "about ") + format_bytes(c.bytes_loaded) + " to devices, ";
+                const auto seconds = format_seconds(c.seconds_predicted);
+                figures += (c.simulated || !one_with_devices ? "" : "about ") + format_seconds(c.seconds_predicted) +
+                           (c.simulated ? " predicted" : " by counting");
             }
-            out += fmt::format("  {} {:<19} {}\n", c.chosen ? "chosen  " : "weighed ", what, figures);
+            out += fmt::format("  {} {:<24} {}\n", c.chosen ? "chosen  " : "weighed ", what, figures);
         }
     for (std::size_t at = 0; at < plan.decided.size();) {  // a line for each reason
         const auto end = std::min(plan.decided.find("; ", at), plan.decided.size());
@@ -273,6 +271,7 @@ std::string explain_json(const Plan& plan) {
                               {"bytes_sent", c.bytes_sent},
                               {"bytes_loaded", c.bytes_loaded},
                               {"seconds_predicted", c.seconds_predicted},
+                              {"simulated", c.simulated},
                               {"possible", c.possible},
                               {"chosen", c.chosen},
                               {"reason", c.reason}});
