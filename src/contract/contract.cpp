@@ -386,7 +386,15 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
         ranks.sum(std::span<double>(seconds));
         report.overlap = seconds[0] > 0 ? 1 - seconds[1] / seconds[0] : 1;
     }
-    if (plan.devices_per_rank > 0) report.overlap = std::numeric_limits<double>::quiet_NaN();
+    if (plan.devices_per_rank > 0) {
+        report.overlap = std::numeric_limits<double>::quiet_NaN();
+        if (options.trace) {
+            const auto share = device_overlap(report.trace);
+            double seconds[] = {share.transfer_seconds, share.hidden_seconds};
+            if (ranks.size() > 1) ranks.sum(std::span<double>(seconds));
+            report.overlap = seconds[0] > 0 ? seconds[1] / seconds[0] : 1;
+        }
+    }
     if (consume) {
         report.execute_seconds = now_seconds() - begin;
         return {Tensor<T>(), std::move(report)};

@@ -383,6 +383,8 @@ Plan PlanWriter::write() {
     return std::move(plan);
 }
 
-Plan write_plan(const Inspection& in, const Assignment& assignment) { return PlanWriter(in, assignment).write(); }
+Plan write_plan(const Inspection& in, const Assignment& assignment, DeviceCut* cut) {
+    return PlanWriter(in, assignment, cut).write();
+}
 
 }  // namespace tessera
