@@ -63,6 +63,28 @@ TEST(HostDevicesOnce, TilesLargerThanAPieceAreCutAtRows) {
     testing::expect_right(c, run_case(c, host_devices(0)).c);
 }
 
+/// A long result tile has more thread blocks' shares than room is for in the descriptor memory.
+TEST(HostDevicesOnce, TilesWithManySharesAreComputedInParts) {
+    const OpenDevices little = [](std::span<const std::int64_t> arenas, std::int64_t, ScalarKind kind) {
+        std::vector<std::unique_ptr<Device>> devices;
+        for (const auto arena : arenas) devices.push_back(make_host_device({arena, 8 << 10, kind, 20, devices.size()}));
+        return devices;
+    };
+    testing::Random r(5);
+    for (const auto& [m, n, batch] : {std::tuple{70'003, 3, 1}, {3, 70'003, 1}, {1'000, 1'500, 1}, {20'001, 1, 3}}) {
+        auto c = random_case<double>(r, "hmk,hkn->hmn", 1, 1);
+        const auto one = [](int extent) { return Tiling::uniform(extent, extent); };
+        const auto k = Tiling::uniform(7, 3);
+        c.a = Tensor<double>::random(Shape::dense(TileGrid{one(batch), one(m), k}), 1);
+        c.b = Tensor<double>::random(Shape::dense(TileGrid{one(batch), k, one(n)}), 2);
+        const auto parts = run_case(c, little);
+        const auto whole = run_case(c, host_devices(0));
+        EXPECT_TRUE(parts.c == whole.c) << m << " x " << n;
+        EXPECT_GT(parts.counts.devices[0].launches, whole.counts.devices[0].launches);
+        testing::expect_right(c, parts.c);
+    }
+}
+
 TEST(HostDevicesOnce, LargeResultTilesComeInRows) { testing::large_result_tiles(host_devices(50)); }
 
 // What goes wrong comes out as an exception, and nothing hangs.
