@@ -288,6 +288,7 @@ Trace DeviceInterpreter<T>::trace() const {
         const auto kind = lane == Lane::load    ? LaneKind::load
                           : lane == Lane::store ? LaneKind::store
                           : lane == Lane::copy  ? LaneKind::copy
+                          : lane == Lane::make  ? LaneKind::make
                                                 : LaneKind::compute;
         span.lane = lane_of(kind, span.lane / kLaneCount);
         out.spans.push_back(span);
