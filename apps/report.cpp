@@ -26,8 +26,8 @@ nlohmann::json to_json(const ContractionSummary& s) {
         {"seconds", s.seconds},
         {"plan_seconds", r.plan_seconds},
         {"gflops", gflops(s)},
-        {"gemm_gflops", s.gemm_gflops},
-        {"fraction_of_gemm", fraction(s)},
+        {"gemm_gflops", s.gemm_gflops > 0 ? nlohmann::json(s.gemm_gflops) : nlohmann::json()},
+        {"fraction_of_gemm", s.gemm_gflops > 0 ? nlohmann::json(fraction(s)) : nlohmann::json()},
         {"density", {{"a", s.density_a}, {"b", s.density_b}, {"c", s.density_c}}},
         {"bytes",
          {{"a", r.bytes_a},
@@ -60,6 +60,7 @@ nlohmann::json to_json(const ContractionSummary& s) {
         const auto info = kernels::cuda::device_info(r.devices.front());
         j["device"] = info.name;
         j["driver"] = info.driver;
+        for (const int d : r.devices) j["device_names"].push_back(kernels::cuda::device_info(d).name);
     }
     if (s.gemm_sustained_gflops > 0) j["gemm_sustained_gflops"] = s.gemm_sustained_gflops;
     return j;

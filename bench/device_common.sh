@@ -8,7 +8,8 @@ find_cublas() {
 }
 
 # sanitize PREFIX-OR-FOLDER/ TEST FILTER OUTPUT-STEM [TOOLS]: memcheck (leaks included) and racecheck, each into a file of its own.
-# racecheck takes TEST_race where there is one: a build with -DTESSERA_RACECHECK.
+# racecheck takes TEST_race where there is one: a build with -DTESSERA_RACECHECK (make bundle RACECHECK=1). The first line of
+# each file says which build it was. MEMCHECK: further options of memcheck.
 sanitize() {
     command -v compute-sanitizer > /dev/null || return 0
     for tool in ${5:-memcheck racecheck}; do
@@ -19,9 +20,12 @@ sanitize() {
         name=$2
         [ $tool = racecheck ] && [ -x "$folder$2_race" ] && name=$2_race
         more=
-        [ $tool = memcheck ] && more="--leak-check full"
+        [ $tool = memcheck ] && more="--leak-check full ${MEMCHECK:-}"
+        build=$([ "$name" = "$2" ] && echo "as released" || echo "with -DTESSERA_RACECHECK")
+        commit=$(cat "$folder../commit" 2> /dev/null || git -C "$(dirname "$0")" describe --always --dirty --abbrev=12 --exclude='*' 2> /dev/null || echo unknown)
+        echo "$name, built $build, of commit $commit: compute-sanitizer --tool $tool $more --gtest_filter=$3" > "$4-$tool.txt"
         # shellcheck disable=SC2086
-        timeout "${SANITIZER_SECONDS:-150}" compute-sanitizer --tool $tool $more --target-processes all $start$name --gtest_filter="$3" > "$4-$tool.txt" 2>&1
+        timeout "${SANITIZER_SECONDS:-150}" compute-sanitizer --tool $tool $more --target-processes all $start$name --gtest_filter="$3" >> "$4-$tool.txt" 2>&1
         echo "$name $tool: status $?: $(tail -1 "$4-$tool.txt")"
     done
 }

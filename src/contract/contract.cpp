@@ -16,6 +16,7 @@
 #include "contract/machine_for.hpp"
 #include "contract/reduce.hpp"
 #include "execute/cpu/execute.hpp"
+#include "execute/device/device_share.hpp"
 #include "execute/device/execute_devices.hpp"
 #include "inspect/build_plan.hpp"
 #include "kernels/cuda/device.hpp"
@@ -217,6 +218,7 @@ MachineModel machine_for(Communicator& ranks, const ContractOptions& options) {
     m.network = {5e9 * m.ranks, 2e-6};
     m.devices_per_rank = static_cast<int>(options.devices.size());
     if (m.devices_per_rank > 0) {
+        require_device_memory(ranks, options.devices, options.device_memory);
         m.device.memory =
             options.device_memory > 0 ? options.device_memory : free_device_memory(ranks, options.devices);
         m.device.gemm = {48e12, 300};
@@ -240,6 +242,7 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
     require(options.filter >= 0 && std::isfinite(options.filter), "filter {} is not a finite number >= 0",
             options.filter);
     require(options.memory >= 0, "memory budget {} is negative", options.memory);
+    require(options.device_memory >= 0, "device memory budget {} is negative", options.device_memory);
     const T alpha = scalar_of<T>(options.alpha, "alpha"), beta = scalar_of<T>(options.beta, "beta");
     require(old || beta == T(0), "beta is {}, but there is no C to add to: use contract_into", options.beta.real());
     if (old) require_like_result(spec, old->grid(), grid);
@@ -255,6 +258,7 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
     const auto &pa = *both[0], &pb = *both[1];
     const ContractionSpec reduced(spec.reduced_labels(0) + "," + spec.reduced_labels(1) + "->" + spec.c());
 
+    if (!options.devices.empty()) require_device_extents(reduced, pa.shape().grid(), pb.shape().grid());
     const MachineModel machine = machine_for(ranks, options);
     PlanRequest request;
     request.spec = &reduced;

@@ -8,7 +8,7 @@
 
 namespace tessera {
 
-enum class LaneKind : std::uint8_t { core, compute, load, store, copy, send, receive };
+enum class LaneKind : std::uint8_t { core, compute, load, store, copy, send, receive, make };
 
 /// One horizontal line of a trace: a thread of a rank, what a device computes, or one direction of a link.
 struct TraceLane {
