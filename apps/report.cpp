@@ -80,6 +80,9 @@ std::string to_text(const ContractionSummary& s) {
         if (s.gemm_gflops > 0)
             out += fmt::format(", {:.0f} % of {} GEMM rate of {:.1f} GFLOP/s", 100 * fraction(s),
                                r.devices.empty() ? "this machine's" : "the devices'", s.gemm_gflops);
+        if (s.gemm_gflops > 0 && s.gemm_sustained_gflops > 0)
+            out += fmt::format(", {:.0f} % of its mean of {:.1f}", 100 * gflops(s) / s.gemm_sustained_gflops,
+                               s.gemm_sustained_gflops);
         out += "\n";
         out += fmt::format("work        {} in {} tile products", format_flops(r.flops), format_count(r.products));
         if (r.made_tiles > 0) out += fmt::format(", {} tiles made on demand", format_count(r.made_tiles));
