@@ -45,7 +45,8 @@ void add_contraction(CLI::App& command, ContractionOptions& o) {
                "hard budget, as in 16GiB: of each device, without devices of a rank's tiles (default: what is there)");
     command.add_option("--algorithm", o.algorithm, "auto, stationary_b, outer_product, split_k or replicate_b")
         ->capture_default_str();
-    command.add_option("--blocks", o.blocks, "device blocks: auto, worst_fit or patches")->capture_default_str();
+    command.add_option("--blocks", o.blocks, "device blocks: auto, columns, patches or worst_fit")
+        ->capture_default_str();
     command.add_option("--grid", o.grid, "ranks as PxQ (default: from the problem)");
     add_parameters(command, o.parameters);
     command.add_option("--check", o.check, "result tiles to hold against the slow reference")
@@ -137,8 +138,8 @@ ContractOptions library_options(const ContractionOptions& o, const CommonOptions
     (out.devices.empty() ? out.memory : out.device_memory) = o.memory.empty() ? 0 : parse_bytes(o.memory);
     out.threads = common.threads;
     out.algorithm = o.algorithm;
-    require(o.blocks == "auto" || o.blocks == "worst_fit" || o.blocks == "patches",
-            "--blocks {}: one of auto, worst_fit, patches", o.blocks);
+    require(o.blocks == "auto" || o.blocks == "columns" || o.blocks == "patches" || o.blocks == "worst_fit",
+            "--blocks {}: one of auto, columns, patches, worst_fit", o.blocks);
     require(o.blocks == "auto" || !out.devices.empty(), "--blocks {}: only devices have blocks; give --devices",
             o.blocks);
     out.blocks = o.blocks;

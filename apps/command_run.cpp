@@ -70,8 +70,8 @@ PlanRequest request_of(const Problem& problem, const ContractionSpec& spec, cons
 
 /// Of the devices whose turn it is on this rank. What this takes on a card is given back before it returns, cuBLAS's
 /// handle included: the contraction has its whole budget. A card that is nearly full has no rate, and no error.
-bench::DgemmRate device_gemm(const std::vector<int>& devices, const std::vector<bool>& mine, double seconds) {
-    bench::DgemmRate rate;
+GemmRate device_gemm(const std::vector<int>& devices, const std::vector<bool>& mine, double seconds) {
+    GemmRate rate;
     for (std::size_t i = 0; i < devices.size(); ++i) {
         if (!mine[i]) continue;
         kernels::cuda::set_device(devices[i]);
@@ -88,13 +88,12 @@ bench::DgemmRate device_gemm(const std::vector<int>& devices, const std::vector<
 
 /// The rate that the result is held against: of all ranks together; on devices, of all GPUs that are named, each once
 /// however many entries and ranks share it. A device that
-/// works hard lowers its clock to keep its power limit: the mean over `seconds` of calls says what it can keep up.
-bench::DgemmRate gemm_rate(Communicator& ranks, const ContractOptions& options, int threads, double seconds) {
-    bench::DgemmRate rate;
-    if (options.devices.empty())
-        rate.best_gflops = rate.mean_gflops = measure_gemm_gflops(threads);
-    else
-        rate = device_gemm(options.devices, first_of_its_gpu(ranks, options.devices), seconds);
+/// works hard lowers its clock to keep its power limit, and cores are shared with others: the mean over `seconds` of
+/// calls says what they can keep up.
+GemmRate gemm_rate(Communicator& ranks, const ContractOptions& options, int threads, double seconds) {
+    const GemmRate rate = options.devices.empty()
+                              ? measure_gemm(threads, std::max(seconds, 0.5))
+                              : device_gemm(options.devices, first_of_its_gpu(ranks, options.devices), seconds);
     double both[] = {rate.best_gflops, rate.mean_gflops};
     if (ranks.size() > 1) ranks.sum(std::span<double>(both));
     return {both[0], both[1]};
@@ -212,7 +211,7 @@ void run(const Options& o) {
     }
     const auto gemm_after = gemm_rate(ranks, options, o.common.threads, std::clamp(s.seconds, 0.3, 3.0));
     s.gemm_gflops = std::max(gemm_before.best_gflops, gemm_after.best_gflops);
-    if (!options.devices.empty()) s.gemm_sustained_gflops = gemm_after.mean_gflops;
+    s.gemm_sustained_gflops = gemm_after.mean_gflops;
     s.problem = problem.name;
     s.spec = problem.spec;
     s.report = result.report;

@@ -69,10 +69,10 @@ std::int64_t bytes_of_three(std::int64_t n) { return 3 * n * n * 8; }
 
 }  // namespace
 
-DgemmRate cublas_dgemm_rate(const CublasLibrary& cublas, double seconds, std::int64_t room) {
+GemmRate cublas_dgemm_rate(const CublasLibrary& cublas, double seconds, std::int64_t room) {
     if (!cublas.available()) return {};
     namespace cuda = kernels::cuda;
-    DgemmRate rate;
+    GemmRate rate;
     std::int64_t largest = 0;
     for (const auto n : kSizes)
         if (bytes_of_three(n) + kBeside <= room) largest = n;

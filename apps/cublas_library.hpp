@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "probe/rates.hpp"
+
 namespace tessera::bench {
 
 class CublasLibrary {
@@ -33,10 +35,7 @@ class CublasLibrary {
 /// of the larger one after another for so many seconds (0: none). Everything it takes (up to 1.8 GiB) is given back
 /// when it returns, but for cuBLAS's own; sizes for which there is no `room` are left out. Zeros without cuBLAS or
 /// room.
-struct DgemmRate {
-    double best_gflops = 0, mean_gflops = 0;
-};
-DgemmRate cublas_dgemm_rate(const CublasLibrary& cublas, double seconds, std::int64_t room = INT64_MAX);
+GemmRate cublas_dgemm_rate(const CublasLibrary& cublas, double seconds, std::int64_t room = INT64_MAX);
 inline double cublas_dgemm_gflops(const CublasLibrary& cublas) { return cublas_dgemm_rate(cublas, 0).best_gflops; }
 
 }  // namespace tessera::bench

@@ -1,4 +1,5 @@
-// The dense kernels on their own: a transpose, and two terms of a six-index block in one pass.
+// The dense kernels on their own: a transpose, two terms of a six-index block in one pass, and what a function of ours
+// makes of the block without storing it.
 
 #include <cstdio>
 #include <tessera/kernels/transpose.hpp>
@@ -20,4 +21,16 @@ int main() {
                                make_term(+2, "labj", t2.data(), "kicl", v2.data(), block, 5)};
     fused_contract(block, terms, {t3.data(), packed_strides(block), false}, {});
     std::printf("t3(0) = %g\n", t3[0]);  // (2 - 1) * 5 * 0.5
+
+    const double norm2 = fused_reduce(block, terms, [](const FusedPiece& p) {
+        const auto& n = p.extents;
+        double sum = 0;
+        for (std::int64_t i = 0; i < n[0] * n[1] * n[2] * n[3] * n[4] * n[5]; ++i) {
+            std::int64_t at = 0, rest = i;
+            for (int x = 0; x < kBlockRank; rest /= n[x++]) at += rest % n[x] * p.stride[x];
+            sum += p.sums[0][at] * p.sums[0][at];
+        }
+        return sum;
+    });
+    std::printf("|t3|^2 = %g\n", norm2);  // 216 * 2.5 * 2.5
 }

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "base/check.hpp"
@@ -43,7 +44,7 @@ std::int64_t span_of(std::span<const std::int64_t> extents, std::span<const std:
     std::int64_t span = 1;
     for (std::size_t d = 0; d < extents.size(); ++d) {
         if (extents[d] == 1) continue;
-        require(strides[d] > 0, "transpose: {} stride {} of axis {} is not positive", what, strides[d], d);
+        require(strides[d] > 0, "{} stride {} of axis {} is not positive", what, strides[d], d);
         span = checked_add(span, checked_multiply(extents[d] - 1, strides[d], what), what);
     }
     checked_multiply(span, element_bytes, what);
@@ -82,8 +83,10 @@ void fuse(TransposePlan& plan, std::span<const std::int64_t> is, std::span<const
     if (plan.rank == 0) plan.axis[plan.rank++] = {1, 1, 1, 1};  // a single element
 }
 
+__extension__ typedef __int128 Wide;
+
 /// Lines touched by `count` runs of `bytes`, on average over the alignments their length allows.
-std::int64_t lines_of(std::int64_t bytes, std::int64_t count, std::int64_t element_bytes) {
+Wide lines_of(Wide bytes, std::int64_t count, std::int64_t element_bytes) {
     return bytes % kLine == 0 ? bytes / kLine * count : (bytes + kLine - element_bytes) * count / kLine;
 }
 
@@ -125,9 +128,11 @@ void choose_tile(TransposePlan& plan, const std::array<int, kMaxTransposeRank>& 
 void predict(TransposePlan& plan) {
     const std::int64_t e = plan.element_bytes;
     const std::int64_t in_runs = plan.volume / plan.in_run, out_runs = plan.volume / plan.out_run;
-    const std::int64_t reads = lines_of(plan.in_run * e, in_runs, e), writes = lines_of(plan.out_run * e, out_runs, e);
-    const std::int64_t partial = plan.out_run * e % kLine == 0 ? 0 : 2 * out_runs;
-    plan.predicted_bytes = (reads + writes + (plan.stream ? std::min(partial, writes) : writes)) * kLine;
+    const Wide reads = lines_of(plan.in_run * e, in_runs, e), writes = lines_of(plan.out_run * e, out_runs, e);
+    const Wide partial = plan.out_run * e % kLine == 0 ? 0 : 2 * static_cast<Wide>(out_runs);
+    const Wide bytes = (reads + writes + (plan.stream ? std::min(partial, writes) : writes)) * kLine;
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    plan.predicted_bytes = bytes > most ? most : static_cast<std::int64_t>(bytes);
 }
 
 }  // namespace
@@ -229,6 +234,9 @@ TransposePlan plan_transpose(std::span<const std::int64_t> extents, std::span<co
     check_permutation(extents, permutation);
     require(element_bytes == 4 || element_bytes == 8 || element_bytes == 16,
             "transpose: element size {} is none of 4, 8, 16", element_bytes);
+    require(tuning.block_bytes >= 2 * element_bytes,
+            "transpose: tuning.block_bytes {} is less than two elements of {} bytes", tuning.block_bytes,
+            element_bytes);
     const int rank = static_cast<int>(extents.size());
     for (auto s : {in_strides, out_strides})
         require(s.empty() || static_cast<int>(s.size()) == rank, "transpose: {} strides for rank {}", s.size(), rank);

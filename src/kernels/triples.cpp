@@ -30,15 +30,15 @@ void add_axis(Wide& lowest, Wide& highest, std::int64_t extent, std::int64_t str
 }
 
 AddressRange operand_range(const BlockExtents& extents, const TermOperand& operand, bool is_a, const FusedTerm& term,
-                           std::size_t number) {
+                           std::size_t number, const char* what = "fused term") {
     const char* name = is_a ? "a" : "b";
-    require(operand.data != nullptr, "fused term {}: operand {} is a null pointer", number, name);
+    require(operand.data != nullptr, "{} {}: operand {} is a null pointer", what, number, name);
     Wide lowest = 0, highest = 0;
     for (int n = 0; n < kBlockRank; ++n)
         if (((term.a_indices >> n & 1U) != 0) == is_a) add_axis(lowest, highest, extents[n], operand.stride[n]);
     add_axis(lowest, highest, term.sum_extent, operand.sum_stride);
     const Wide limit = INT64_MAX / 8;
-    require(lowest >= -limit && highest <= limit, "fused term {}: operand {} reaches past 64 bits", number, name);
+    require(lowest >= -limit && highest <= limit, "{} {}: operand {} reaches past 64 bits", what, number, name);
     return address_range(operand.data, lowest, highest);
 }
 
@@ -51,7 +51,7 @@ void check_extents(const BlockExtents& extents) {
     checked_multiply(volume, 8, "fused block in bytes");
 }
 
-void check_terms(std::span<const FusedTerm> terms, const char* what) {
+void check_sums(std::span<const FusedTerm> terms, const char* what) {
     for (std::size_t t = 0; t < terms.size(); ++t) {
         require(terms[t].sum_extent >= 1, "{} {}: summed extent {} is below 1", what, t, terms[t].sum_extent);
         require(terms[t].a_indices < 1U << kBlockRank, "{} {}: index mask {} names more than six indices", what, t,
@@ -63,7 +63,7 @@ void check_terms(std::span<const FusedTerm> terms, const char* what) {
 
 void check_fused(const BlockExtents& extents, std::span<const FusedTerm> terms, const FusedOutput& output) {
     check_extents(extents);
-    check_terms(terms, "fused term");
+    check_sums(terms, "fused term");
     require(output.data != nullptr, "fused block: the output is a null pointer");
 
     // Nested strides (each one past everything the smaller ones reach) are what keeps output elements apart.
@@ -92,13 +92,18 @@ void check_fused(const BlockExtents& extents, std::span<const FusedTerm> terms, 
     }
 }
 
-void check_energy(const BlockExtents& extents, std::span<const FusedTerm> terms, const EnergyEpilogue& epilogue) {
+void check_terms(const BlockExtents& extents, std::span<const FusedTerm> terms, const char* what) {
     check_extents(extents);
-    check_terms(terms, "fused term");
-    check_terms(epilogue.singles, "singles term");
-    for (std::span<const FusedTerm> list : {terms, epilogue.singles})
-        for (std::size_t t = 0; t < list.size(); ++t)
-            for (bool is_a : {true, false}) operand_range(extents, is_a ? list[t].a : list[t].b, is_a, list[t], t);
+    check_sums(terms, what);
+    for (std::size_t t = 0; t < terms.size(); ++t)
+        for (bool is_a : {true, false}) operand_range(extents, is_a ? terms[t].a : terms[t].b, is_a, terms[t], t, what);
+}
+
+void check_energy(const BlockExtents& extents, std::span<const FusedTerm> terms, const EnergyEpilogue& epilogue) {
+    check_terms(extents, terms);
+    check_terms(extents, epilogue.singles, "singles term");
+    require(epilogue.weights == TripleWeights::spin_orbital || epilogue.weights == TripleWeights::closed_shell,
+            "triples energy: there are no weights number {}", static_cast<int>(epilogue.weights));
     for (int n = 0; n < kBlockRank; ++n)
         require(epilogue.orbital_energies[n] != nullptr, "triples energy: orbital energies of index {} are null", n);
     if (epilogue.weights == TripleWeights::closed_shell)
@@ -109,11 +114,12 @@ void check_energy(const BlockExtents& extents, std::span<const FusedTerm> terms,
 
 void check_energy_result(const BlockExtents& extents, const std::array<const double*, kBlockRank>& orbital_energies,
                          double energy) {
-    if (std::isfinite(energy)) return;
+    // First of all: an infinite denominator leaves out what it divides, and the energy looks like one.
     for (int n = 0; n < kBlockRank; ++n)
         for (std::int64_t x = 0; x < extents[n]; ++x)
             require(std::isfinite(orbital_energies[n][x]), "triples energy: orbital energy {} of index {} is {}", x, n,
                     orbital_energies[n][x]);
+    if (std::isfinite(energy)) return;
     // Sums over three indices, with which of each they are: the nearest of both sides.
     const auto sums = [&](int first) {
         std::vector<std::pair<double, std::int64_t>> list;

@@ -96,6 +96,26 @@ TYPED_TEST(CudaTranspose, BetaZeroOverwritesNaN) {
     }
 }
 
+/// As on the CPU: times one is nothing, so conjugation leaves no NaN beside an infinity.
+TYPED_TEST(CudaTranspose, InfinityIsOnlyMoved) {
+    using T = TypeParam;
+    const auto infinity = std::numeric_limits<RealOf<T>>::infinity();
+    std::vector<T> in(30, T(1)), out(30, T(0));
+    if constexpr (is_complex<T>)
+        in[7] = T(infinity, 1);
+    else
+        in[7] = infinity;
+    cuda::DeviceBuffer a(in.size() * sizeof(T)), b(in.size() * sizeof(T));
+    cuda::copy_to_device(a.data(), in.data(), a.bytes());
+    const cuda::DeviceTranspose transpose(Extents{5, 6}, Perm{1, 0}, sizeof(T));
+    for (const T beta : {T(0), T(1)}) {
+        cuda::fill_bytes(b.data(), 0, b.bytes());
+        transpose.run(static_cast<const T*>(a.data()), static_cast<T*>(b.data()), T(1), beta, true);
+        cuda::copy_to_host(out.data(), b.data(), b.bytes());
+        EXPECT_EQ(out[1 * 5 + 1], conjugate_if(in[7], true));
+    }
+}
+
 TEST(CudaTransposeErrors, OverlapAndBadPlans) {
     if (cuda::device_count() == 0) GTEST_SKIP() << "no CUDA device";
     cuda::DeviceBuffer a(1000 * sizeof(double));

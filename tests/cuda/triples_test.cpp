@@ -168,6 +168,25 @@ TEST_F(CudaTriples, DenominatorsOfZeroAreNamed) {
     }
 }
 
+TEST_F(CudaTriples, InfiniteOrbitalEnergiesAndNoRun) {
+    Random random(28);
+    for (TripleWeights weights : {TripleWeights::spin_orbital, TripleWeights::closed_shell}) {
+        Case c = eighteen({9, 4, 2, 5, 5, 5}, 2, 3, random);
+        c.energies[4][3] = INFINITY;
+        const EnergyEpilogue epilogue = c.epilogue(weights, 1);
+        cuda::Mirror mirror(c.storage);
+        for (const auto& e : c.energies) mirror.add(e);
+        EXPECT_THROW(device_energy(c.extents, c.terms, epilogue, mirror), UserError);
+    }
+    const Case c = eighteen({9, 4, 2, 5, 5, 5}, 2, 3, random);
+    cuda::Mirror mirror(c.storage);
+    for (const auto& e : c.energies) mirror.add(e);
+    EnergyEpilogue e = c.epilogue(TripleWeights::spin_orbital, 1);
+    e.singles = {};
+    for (auto& list : e.orbital_energies) list = mirror(list);
+    EXPECT_THROW(cuda::DeviceFused(c.extents, mirror(std::span<const FusedTerm>(c.terms)), e).energy(), UserError);
+}
+
 TEST_F(CudaTriples, WrongInputIsAUserError) {
     Random random(25);
     const Case c = eighteen({3, 2, 2, 2, 3, 2}, 2, 3, random);
@@ -179,6 +198,15 @@ TEST_F(CudaTriples, WrongInputIsAUserError) {
     BlockExtents wrong = c.extents;
     wrong[1] = 0;
     EXPECT_THROW(cuda::DeviceFused(wrong, terms, out), UserError);
+    // Sums whose packed operands no address reaches.
+    auto endless = terms;
+    for (FusedTerm& t : endless) {
+        t.sum_extent = INT32_MAX / 4;
+        t.a.sum_stride = t.b.sum_stride = 0;
+    }
+    EnergyEpilogue epilogue;
+    epilogue.orbital_energies.fill(out.data);  // not read: there is no run
+    EXPECT_THROW(cuda::DeviceFused({512, 512, 512, 512, 512, 512}, endless, epilogue), UserError);
     terms[4].a.data = nullptr;
     EXPECT_THROW(cuda::DeviceFused(c.extents, terms, out), UserError);
     terms[4].a.data = out.data + 1;

@@ -1,5 +1,6 @@
 #include "tessera/kernels/transpose.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -190,10 +191,47 @@ TEST(TransposePlan, BadInputNamesTheValue) {
     has([] { plan_transpose(Extents{2, 3}, Perm{1, 0}, 12); }, "12");
     has([] { plan_transpose(Extents{2, 3}, Perm{1, 0}, 8, Extents{3, 0}, {}); }, "stride 0");
     has([] { plan_transpose(Extents{2, 3}, Perm{1, 0}, 8, {}, Extents{1, 1}); }, "output stride 1");
+    has([] { plan_transpose(Extents{2, 3}, Perm{1, 0}, 8, Extents{-3, 1}, {}); }, "transpose: input stride -3");
+    const auto tuned = [](std::int64_t block_bytes, const Perm& perm) {
+        TransposeTuning tuning;
+        tuning.block_bytes = block_bytes;
+        return plan_transpose(Extents{300, 400}, perm, 8, {}, {}, tuning).blocks;
+    };
+    for (const std::int64_t bytes : {std::int64_t{0}, std::int64_t{-1}, std::int64_t{15}})
+        for (const Perm& perm : {Perm{0, 1}, Perm{1, 0}})
+            has([&] { tuned(bytes, perm); }, fmt::format("block_bytes {} is less", bytes).c_str());
+    EXPECT_GT(tuned(16, Perm{0, 1}), 0);
+    EXPECT_GT(tuned(16, Perm{1, 0}), 0);
     std::vector<double> data(20);
+    const auto at = [&](std::size_t bytes) {
+        return reinterpret_cast<double*>(reinterpret_cast<std::uintptr_t>(data.data()) + bytes);
+    };
+    for (const std::size_t off : {std::size_t{1}, std::size_t{2}, std::size_t{4}}) {
+        has([&] { transpose<double>(Extents{2, 4}, Perm{1, 0}, at(off), at(96)); }, "input at address");
+        has([&] { transpose<double>(Extents{2, 4}, Perm{1, 0}, at(0), at(80 + off)); }, "output at address");
+        has([&] { transpose<double>(Extents{2, 4}, Perm{1, 0}, at(0), at(80 + off)); }, "no multiple of 8");
+    }
+    // A pair needs only the alignment of its halves.
+    using Z = std::complex<double>;
+    EXPECT_NO_THROW(
+        transpose<Z>(Extents{2, 2}, Perm{1, 0}, reinterpret_cast<const Z*>(at(8)), reinterpret_cast<Z*>(at(88))));
     has([&] { transpose<double>(Extents{3, 4}, Perm{1, 0}, data.data(), data.data() + 8); }, "overlap");
     has([&] { transpose<double>(Extents{3, 4}, Perm{1, 0}, data.data(), nullptr); }, "null output");
     has([&] { transpose(plan_transpose(Extents{3, 2}, Perm{1, 0}, 4), data.data(), data.data() + 8); }, "4 bytes");
+}
+
+TEST(TransposePlan, TrafficPast64BitsIsTheLargestNumber) {
+    const std::int64_t large = 1LL << 29;
+    for (const auto& [extents, perm] : {std::pair{Extents{2 * large, large}, Perm{1, 0}},
+                                        {Extents{large, 2 * large}, Perm{0, 1}},
+                                        {Extents{1LL << 59, 1}, Perm{1, 0}}}) {
+        const auto plan = plan_transpose(extents, perm, 8);
+        EXPECT_EQ(plan.volume, 1LL << 59);
+        EXPECT_GT(plan.predicted_bytes, 1LL << 62);
+        EXPECT_FALSE(describe(plan).empty());
+    }
+    EXPECT_EQ(plan_transpose(Extents{2 * large, large}, Perm{1, 0}, 8, {}, Extents{2 * large + 7, 1}).predicted_bytes,
+              std::numeric_limits<std::int64_t>::max());
 }
 
 /// What the device kernels do, on the host: tiles one after the other, through slots.

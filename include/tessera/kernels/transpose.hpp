@@ -64,7 +64,8 @@ struct TransposePlan {
 
     std::int64_t in_span = 0;  // elements from the first to the last touched, plus one
     std::int64_t out_span = 0;
-    /// Bytes that cross the memory bus: cache lines touched by the runs, and the read of lines only partly written.
+    /// Bytes that cross the memory bus: cache lines touched by the runs, and the read of lines only partly written. At
+    /// most the largest 64-bit number.
     std::int64_t predicted_bytes = 0;
 
     bool operator==(const TransposePlan&) const = default;
@@ -72,7 +73,7 @@ struct TransposePlan {
 
 /// What the planner may assume and wish for; the defaults suit a core with 2 MiB of second-level cache.
 struct TransposeTuning {
-    std::int64_t block_bytes = 160 << 10;  // the staging buffer of a block
+    std::int64_t block_bytes = 160 << 10;  // the staging buffer of a block; at least two elements
     std::int64_t run_bytes = 1024;         // wanted contiguous run on both sides
     std::int64_t row_bytes = 1024;         // runs shared by both sides from here on are copied directly
     std::int64_t stream_bytes = 16 << 20;  // outputs from here on bypass the caches
@@ -81,7 +82,9 @@ struct TransposeTuning {
 };
 
 /// Throws UserError for what is not a permutation, negative or overflowing extents, strides that overlap in the output.
-/// Empty stride spans mean packed row-major. in_strides follow the input's axes, out_strides the output's.
+/// Strides that interleave without overlapping ({2, 3} for 3 x 2) are refused in the output as well: each must step
+/// over all elements of the faster indices. Empty stride spans mean packed row-major. in_strides follow the input's
+/// axes, out_strides the output's.
 TransposePlan plan_transpose(std::span<const std::int64_t> extents, std::span<const int> permutation, int element_bytes,
                              std::span<const std::int64_t> in_strides = {},
                              std::span<const std::int64_t> out_strides = {}, const TransposeTuning& tuning = {});
@@ -113,7 +116,8 @@ struct TransposeArguments {
     std::optional<Isa> isa = {};  // less than the best of this processor, for tests
 };
 
-/// Throws UserError when input and output overlap, or the plan is for another element size.
+/// Throws UserError when input and output overlap, an address is no multiple of the size of a real number of the type,
+/// or the plan is for another element size.
 template <Scalar T>
 void transpose(const TransposePlan& plan, const T* in, T* out, const TransposeArguments<T>& arguments = {});
 

@@ -6,7 +6,8 @@
 // Each of the six output indices comes from exactly one of a term's two operands; any split (3+3, 2+4, 6+0), any
 // strides, any extents and any number of terms will do. A summed index in pieces (its tiles lie in different buffers)
 // is one term per piece. A block of the output is held close to the arithmetic (registers, cache) while ALL terms are
-// added to it, and is then handed to the epilogue once: stored, or reduced to an energy without ever being stored.
+// added to it, and is then handed to the epilogue once: stored, reduced to an energy or to whatever number a caller's
+// own function makes of it, without ever being stored.
 // The eighteen CCSD(T) terms (Kim et al., ICS 2018, Table 1) and the twelve closed-shell ones are instances,
 // made by triples_terms() and closed_shell_block() below.
 //
@@ -16,6 +17,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -58,7 +60,7 @@ class FusedWorkspace {
     FusedWorkspace(FusedWorkspace&&) noexcept;
     FusedWorkspace& operator=(FusedWorkspace&&) noexcept;
     struct Impl;
-    Impl& impl() { return *impl_; }
+    Impl& impl();
 
   private:
     std::unique_ptr<Impl> impl_;
@@ -73,6 +75,26 @@ struct FusedOptions {
 /// All terms into the output. Throws UserError for extents < 1, null pointers, an output that overlaps itself or an
 /// operand (by address range), and for sizes or offsets past 64 bits.
 void fused_contract(const BlockExtents& extents, std::span<const FusedTerm> terms, const FusedOutput& output,
+                    const FusedOptions& options = {});
+
+/// A finished piece of the output, as a caller's own epilogue sees it: element x (x[n] < extents[n]) belongs to output
+/// index origin + x and lies at the sum of stride[n] * x[n] in each of `sums`, in the order of the lists of terms.
+/// One index has stride 1. The memory is used again after the call.
+struct FusedPiece {
+    BlockExtents origin{}, extents{};
+    std::array<std::int64_t, kBlockRank> stride{};
+    std::span<const double* const> sums;
+};
+/// What a piece contributes. Called from several threads at once; what it throws ends the call and reaches the caller.
+using FusedVisit = std::function<double(const FusedPiece& piece)>;
+
+/// An epilogue of the caller's own: visit sees each element of the output in exactly one piece (some KiB, of any shape,
+/// in cache), with all terms of its list added. Returns the sum of what visit returns, in a fixed order: the same bits
+/// for any thread count. Several lists of terms give several sums over the same indices (W and V of the triples, say).
+/// Throws UserError as fused_contract does, for no list, and for a visit that is empty.
+double fused_reduce(const BlockExtents& extents, std::span<const std::span<const FusedTerm>> lists,
+                    const FusedVisit& visit, const FusedOptions& options = {});
+double fused_reduce(const BlockExtents& extents, std::span<const FusedTerm> terms, const FusedVisit& visit,
                     const FusedOptions& options = {});
 
 /// The first three output indices are occupied (k, j, i), the last three virtual (c, b, a).
@@ -93,17 +115,18 @@ struct EnergyEpilogue {
 };
 
 /// The energy of the block; the six-index tensor is never stored. The closed-shell weights need a, b and c to run over
-/// the same range (equal extents). UserError where a denominator vanishes. Summed in a fixed order: the same bits for
-/// any thread count.
+/// the same range (equal extents). UserError where a denominator vanishes or an orbital energy is not finite. Summed in
+/// a fixed order: the same bits for any thread count.
 double fused_energy(const BlockExtents& extents, std::span<const FusedTerm> terms, const EnergyEpilogue& epilogue,
                     const FusedOptions& options = {});
 
-/// What fused_contract and fused_energy check; other back ends call the same.
+/// What fused_contract, fused_reduce and fused_energy check; other back ends call the same.
+void check_terms(const BlockExtents& extents, std::span<const FusedTerm> terms, const char* what = "fused term");
 void check_fused(const BlockExtents& extents, std::span<const FusedTerm> terms, const FusedOutput& output);
 void check_energy(const BlockExtents& extents, std::span<const FusedTerm> terms, const EnergyEpilogue& epilogue);
 
-/// UserError where an energy is not finite and the orbital energies (on the host) are why: a denominator of zero, or
-/// energies that are not finite themselves. Says which.
+/// UserError where orbital energies (on the host) are not finite, or where the energy is not and a denominator of zero
+/// is why. Says which.
 void check_energy_result(const BlockExtents& extents, const std::array<const double*, kBlockRank>& orbital_energies,
                          double energy);
 

@@ -33,4 +33,11 @@ struct Trace {
     std::int32_t ranks_per_node = 1;
 };
 
+/// Of one rank's lanes: seconds in which something moves to, from or between its devices, and how many of them a device
+/// also works (computes or makes tiles).
+struct DeviceOverlap {
+    double transfer_seconds = 0, hidden_seconds = 0;
+};
+DeviceOverlap device_overlap(const Trace& trace);
+
 }  // namespace tessera

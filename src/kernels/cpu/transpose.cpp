@@ -436,6 +436,11 @@ void transpose(const TransposePlan& plan, const T* in, T* out, const TransposeAr
             "transpose: plan for elements of {} bytes, called with {}", plan.element_bytes, sizeof(T));
     if (plan.kernel == TransposeKernel::empty) return;
     require(in != nullptr && out != nullptr, "transpose: null {}", in == nullptr ? "input" : "output");
+    for (const T* p : {in, static_cast<const T*>(out)}) {
+        const auto address = reinterpret_cast<std::uintptr_t>(p);
+        require(address % sizeof(RealOf<T>) == 0, "transpose: {} at address {:#x}, which is no multiple of {}",
+                p == in ? "input" : "output", address, sizeof(RealOf<T>));
+    }
     check_apart(plan, in, out);
     const Isa isa = std::min(args.isa.value_or(detected_isa()), detected_isa());
     const auto& kernels = kernels_for(isa);

@@ -54,6 +54,11 @@ FusedWorkspace::~FusedWorkspace() = default;
 FusedWorkspace::FusedWorkspace(FusedWorkspace&&) noexcept = default;
 FusedWorkspace& FusedWorkspace::operator=(FusedWorkspace&&) noexcept = default;
 
+FusedWorkspace::Impl& FusedWorkspace::impl() {
+    if (!impl_) impl_ = std::make_unique<Impl>();  // moved from: as good as new
+    return *impl_;
+}
+
 void fused_contract(const BlockExtents& extents, std::span<const FusedTerm> terms, const FusedOutput& output,
                     const FusedOptions& options) {
     check_fused(extents, terms, output);
@@ -67,7 +72,7 @@ void fused_contract(const BlockExtents& extents, std::span<const FusedTerm> term
     const BlockTiling tiling = choose_tiling(extents, wishes);
     FusedWorkspace fresh;
     FusedWorkspace::Impl& workspace = (options.workspace != nullptr ? *options.workspace : fresh).impl();
-    const FusedEngine engine(tiling, terms, choice.kernel, threads, workspace.packed);
+    const FusedEngine engine(tiling, terms, choice.kernel, threads, workspace.packed_of(0));
     const int team = static_cast<int>(std::min<std::int64_t>(threads, tiling.block_count));
     if (workspace.blocks.size() < static_cast<std::size_t>(team))
         workspace.blocks.resize(static_cast<std::size_t>(team));

@@ -139,44 +139,29 @@ double fused_energy(const BlockExtents& extents, std::span<const FusedTerm> term
     const bool closed = epilogue.weights == TripleWeights::closed_shell;
     const int threads = resolve_threads(options.threads);
     const cpu::KernelChoice choice = cpu::kernel_for(options.isa);
-    cpu::TilingWishes wishes;
-    wishes.lanes = choice.lanes;
-    wishes.virtual_cubes = closed;
-    wishes.threads = 8;  // a constant: the order of the sum must not know the thread count
-    const BlockTiling t = choose_tiling(extents, wishes);
+    const BlockTiling t = cpu::reduction_tiling(extents, choice.lanes, closed);
     FusedWorkspace fresh;
     FusedWorkspace::Impl& workspace = (options.workspace != nullptr ? *options.workspace : fresh).impl();
-    const FusedEngine engine(t, terms, choice.kernel, threads, workspace.packed);
-    const FusedEngine singles(t, epilogue.singles, choice.kernel, threads, workspace.packed_singles);
+    const FusedEngine engine(t, terms, choice.kernel, threads, workspace.packed_of(0));
+    const FusedEngine singles(t, epilogue.singles, choice.kernel, threads, workspace.packed_of(1));
     const Denominators denominators(t, epilogue);
 
     std::vector<std::int64_t> work;
     if (closed) work = representatives(t);
     const std::int64_t count = closed ? static_cast<std::int64_t>(work.size()) : t.block_count;
-    std::vector<double> parts(static_cast<std::size_t>(count));
-    const int team = static_cast<int>(std::min<std::int64_t>(threads, count));
-    if (workspace.blocks.size() < static_cast<std::size_t>(team))
-        workspace.blocks.resize(static_cast<std::size_t>(team));
-    std::atomic<std::int64_t> next{0};
-    parallel_region(team, [&](int thread, int) {
-        const std::int64_t pairs = closed ? 6 : 1;
-        double* storage = workspace.blocks[static_cast<std::size_t>(thread)].reserve(2 * pairs * t.block_size);
-        for (std::int64_t number = next++; number < count; number = next++) {
-            double& part = parts[static_cast<std::size_t>(number)];
+    const std::int64_t pairs = closed ? 6 : 1;
+    const double energy =
+        cpu::sum_parts(count, threads, workspace, 2 * pairs * t.block_size, [&](std::int64_t number, double* storage) {
             if (closed) {
                 Orbit orbit(t, t.block_at(work[static_cast<std::size_t>(number)]), storage);
                 orbit.compute(engine, singles);
-                part = orbit.energy(denominators, choice.closed_shell_row);
-            } else {
-                const BlockExtents block = t.block_at(number);
-                BlockPair pair(t, storage);
-                pair.compute(t, block, engine, singles);
-                part = spin_orbital_part(denominators, block, pair, choice.energy_row);
+                return orbit.energy(denominators, choice.closed_shell_row);
             }
-        }
-    });
-    double energy = 0;
-    for (double part : parts) energy += part;
+            const BlockExtents block = t.block_at(number);
+            BlockPair pair(t, storage);
+            pair.compute(t, block, engine, singles);
+            return spin_orbital_part(denominators, block, pair, choice.energy_row);
+        });
     check_energy_result(extents, epilogue.orbital_energies, energy);
     return epilogue.scale * energy;
 }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -139,7 +140,23 @@ class FusedEngine {
 
 namespace tessera::kernels {
 struct FusedWorkspace::Impl {
-    cpu::AlignedDoubles packed, packed_singles;
+    std::vector<cpu::AlignedDoubles> packed;  // one per list of terms
     std::vector<cpu::AlignedDoubles> blocks;  // one per thread
+    cpu::AlignedDoubles& packed_of(std::size_t list) {
+        if (packed.size() <= list) packed.resize(list + 1);
+        return packed[list];
+    }
 };
+
+namespace cpu {
+
+/// The tiling of what is reduced and not stored. It does not know the thread count: the order of the sum must not.
+BlockTiling reduction_tiling(const BlockExtents& extents, int lanes, bool virtual_cubes);
+
+/// The sum of part(number, storage) for numbers in [0, count), in ascending order whoever computed them; storage is the
+/// thread's own, so many doubles, 64-byte aligned.
+double sum_parts(std::int64_t count, int threads, FusedWorkspace::Impl& workspace, std::int64_t doubles,
+                 const std::function<double(std::int64_t number, double* storage)>& part);
+
+}  // namespace cpu
 }  // namespace tessera::kernels

@@ -139,14 +139,15 @@ __device__ inline Complex<R> conjugated(Complex<R> a) {
     return {a.re, -a.im};
 }
 
+/// Times one is nothing, as on the CPU: an infinite complex element keeps its other part.
 template <class Word>
 struct Combine {
     Word alpha, beta;
-    bool accumulate, conjugate;
+    bool accumulate, conjugate, scale, scale_old;
     __device__ void operator()(Word* to, Word x) const {
         if (conjugate) x = conjugated(x);
-        x = times(alpha, x);
-        *to = accumulate ? plus(x, times(beta, *to)) : x;
+        if (scale) x = times(alpha, x);
+        *to = accumulate ? plus(x, scale_old ? times(beta, *to) : *to) : x;
     }
 };
 
@@ -480,7 +481,8 @@ void DeviceTranspose::run(const T* in, T* out, T alpha, T beta, bool conjugate, 
         return;
     }
     using Word = typename WordOf<T>::type;
-    const Combine<Word> combine{std::bit_cast<Word>(alpha), std::bit_cast<Word>(beta), beta != T(0), conjugate};
+    const Combine<Word> combine{
+        std::bit_cast<Word>(alpha), std::bit_cast<Word>(beta), beta != T(0), conjugate, alpha != T(1), beta != T(1)};
     launch(impl_->general, reinterpret_cast<const Word*>(in), reinterpret_cast<Word*>(out), combine, stream);
 }
 

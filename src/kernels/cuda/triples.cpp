@@ -18,6 +18,8 @@ namespace {
 
 using Roles = std::array<int, 6>;  // the output index of each role
 
+constexpr const char* kPackedOperands = "device triples: packed operands";
+
 bool carries(const FusedTerm& t, int index, bool a) { return ((t.a_indices >> index & 1U) != 0) == a; }
 
 /// How a term meets the roles. layout 0: not as a matrix product.
@@ -80,6 +82,7 @@ struct DeviceFused::Impl {
     std::int64_t tiles = 1, partials = 0;
     double scale = 1;
     int grid = 0, products = 0;
+    bool ran = false;
     std::vector<PackItem> items;
     // For whom each item is: a group, -1 - (a direct term), or kEnergies + (a role); its second operand (s, b) or its
     // first.
@@ -163,7 +166,7 @@ struct DeviceFused::Impl {
     void set_steps(long long* step, const std::vector<int>& carried, std::int64_t sum, int rows) const {
         std::int64_t slices = 1;
         for (int role : carried) {
-            step[role] = slices * sum * rows;
+            step[role] = checked_multiply(checked_multiply(slices, sum, kPackedOperands), rows, kPackedOperands);
             slices *= params.tiles[role];
         }
     }
@@ -327,15 +330,17 @@ struct DeviceFused::Impl {
                 if (targets[m] == targets[n]) at[n] = at[m];
             if (at[n] < 0) {
                 at[n] = doubles;
-                doubles += slices * item.rows * (energies ? 1 : direct ? item.end : item.chunks * std::int64_t{kChunk});
+                const std::int64_t sum = energies ? 1 : direct ? item.end : item.chunks * std::int64_t{kChunk};
+                doubles =
+                    checked_add(doubles, checked_multiply(slices * item.rows, sum, kPackedOperands), kPackedOperands);
             }
             const int past = item.zeros_behind != 0 ? item.chunks : (item.end + kChunk - 1) / kChunk;
             item.parts = energies ? 1 : (past - item.begin / kChunk + kPackChunks - 1) / kPackChunks;
             item.first_block = pack_blocks;
-            pack_blocks += item.parts * slices;
+            pack_blocks = checked_add(pack_blocks, item.parts * slices, kPackedOperands);
         }
         require(pack_blocks <= INT32_MAX, "device triples: {} slices of operands are too many", pack_blocks);
-        packed = DeviceBuffer(static_cast<std::size_t>(doubles) * sizeof(double));
+        packed = DeviceBuffer(static_cast<std::size_t>(checked_multiply(doubles, sizeof(double), kPackedOperands)));
         for (std::size_t n = 0; n < items.size(); ++n) {
             items[n].to = static_cast<double*>(packed.data()) + at[n];
             const auto [target, second] = targets[n];
@@ -373,8 +378,8 @@ struct DeviceFused::Impl {
         params.arrived = static_cast<unsigned*>(arrived.data());
     }
 
-    /// Throws where the orbital energies are the reason for an energy like that.
-    void explain(double energy, StreamHandle stream) const {
+    /// Throws where orbital energies are not finite, or are the reason for an energy that is not.
+    void check(double energy, StreamHandle stream) const {
         std::array<std::vector<double>, 6> lists;
         BlockExtents extents{};
         std::array<const double*, 6> energies{};
@@ -422,13 +427,17 @@ DeviceFused::~DeviceFused() = default;
 DeviceFused::DeviceFused(DeviceFused&&) noexcept = default;
 DeviceFused& DeviceFused::operator=(DeviceFused&&) noexcept = default;
 
-void DeviceFused::run(StreamHandle stream) const { impl_->launch(stream); }
+void DeviceFused::run(StreamHandle stream) const {
+    impl_->launch(stream);
+    impl_->ran = true;
+}
 
 double DeviceFused::energy(StreamHandle stream) const {
     require(impl_->finish != FusedFinish::store, "device triples: this plan stores its output, it has no energy");
+    require(impl_->ran, "device triples: there is no energy before the first run");
     double value = 0;
     copy_to_host(&value, impl_->params.partial + impl_->partials, sizeof(double), stream);
-    if (!std::isfinite(value)) impl_->explain(value, stream);
+    impl_->check(value, stream);
     return value;
 }
 

@@ -24,7 +24,7 @@ class DeviceFused {
 
     /// Asynchronous. Reads the operands anew; one run at a time per object.
     void run(StreamHandle stream = nullptr) const;
-    /// Waits for the last run; the same bits every time.
+    /// Waits for the last run; the same bits every time. UserError before the first one, and as check_energy_result.
     double energy(StreamHandle stream = nullptr) const;
     /// Roles, groups and packed bytes in words.
     std::string description() const;

@@ -28,7 +28,7 @@ __device__ __forceinline__ void pack_product(const PackItem& x, long long slice,
     origins(x, slice, tile);
     const bool s = x.kind == PackKind::s;
     const int pairs = (s ? kRowsS : kRowsR) * kChunk / 2;
-    auto* to = reinterpret_cast<double2*>(x.to) + slice * x.chunks * pairs;
+    auto* to = reinterpret_cast<double2*>(x.to) + (slice * x.chunks + first) * pairs;
     for (int pair = threadIdx.x; pair < pairs; pair += kPackThreads) {
         const int lane = pair % 32;
         // s: two summed elements of a row. r: one of two rows, which differ by one in the second loop.
@@ -51,7 +51,7 @@ __device__ __forceinline__ void pack_product(const PackItem& x, long long slice,
             double2 v;
             v.x = inside && one ? x.factor * from[n * kChunk * x.sum_stride] : 0.0;
             v.y = both && two ? x.factor * from[n * kChunk * x.sum_stride + step] : 0.0;
-            double2* target = to + (first + n) * pairs + pair;
+            double2* target = to + n * pairs + pair;
             // Before and behind are other terms', unless this is the last of them.
             const bool mine = k0 >= x.begin && (k0 < x.end || x.zeros_behind != 0);
             const bool mine2 = k1 >= x.begin && (k1 < x.end || x.zeros_behind != 0);

@@ -73,6 +73,7 @@ double fused_energy(const BlockExtents& extents, std::span<const FusedTerm> term
                        2 * (at(w, c, b, a) + at(w, a, c, b) + at(w, b, a, c))) *
                       at(v, a, b, c) / d;
     });
+    check_energy_result(extents, epilogue.orbital_energies, energy);
     return epilogue.scale * energy;
 }
 
