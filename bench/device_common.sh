@@ -13,9 +13,10 @@ find_cublas() {
 sanitize() {
     command -v compute-sanitizer > /dev/null || return 0
     for tool in ${5:-memcheck racecheck}; do
+        # A bundle's program is started without its script: the tool has ended in a segmentation fault of its own on the shells.
         case $1 in
-            */) folder=$1 start=$1 ;;
-            *) folder=$(dirname "$1")/bin/ start="$1 " ;;
+            */) folder=$1 libraries= ;;
+            *) folder=$(dirname "$1")/bin/ libraries=$(dirname "$1")/lib:$(dirname "$1")/lib-mpi: ;;
         esac
         name=$2
         [ $tool = racecheck ] && [ -x "$folder$2_race" ] && name=$2_race
@@ -25,7 +26,8 @@ sanitize() {
         commit=$(cat "$folder../commit" 2> /dev/null || git -C "$(dirname "$0")" describe --always --dirty --abbrev=12 --exclude='*' 2> /dev/null || echo unknown)
         echo "$name, built $build, of commit $commit: compute-sanitizer --tool $tool $more --gtest_filter=$3" > "$4-$tool.txt"
         # shellcheck disable=SC2086
-        timeout "${SANITIZER_SECONDS:-150}" compute-sanitizer --tool $tool $more --target-processes all $start$name --gtest_filter="$3" >> "$4-$tool.txt" 2>&1
+        LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:-} timeout "${SANITIZER_SECONDS:-150}" compute-sanitizer --tool $tool $more --target-processes all \
+            "$folder$name" --gtest_filter="$3" >> "$4-$tool.txt" 2>&1
         echo "$name $tool: status $?: $(tail -1 "$4-$tool.txt")"
     done
 }
