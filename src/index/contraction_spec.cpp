@@ -29,7 +29,7 @@ ContractionSpec::ContractionSpec(std::string_view text) {
         std::string labels;
         for (std::size_t i = 0; i < part.size(); ++i) {
             const char c = part[i];
-            if (c == ' ' || (c >= '\t' && c <= '\r')) continue;
+            if (c == ' ' || c == '\t') continue;
             require(is_letter(c) || std::string_view(allowed_too).find(c) != std::string_view::npos,
                     "spec '{}': '{}' at position {} is not a letter", shown(text), shown(part.substr(i, 1)),
                     at + i + 1);
