@@ -5,12 +5,12 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <functional>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -173,7 +173,7 @@ double pattern(std::int64_t i) {
 
 /// Checks elements spread over the output, corners included.
 void check_sample(const Extents& extents, const Perm& permutation, const std::function<double(std::int64_t)>& out,
-                  std::mt19937_64& rng, int count) {
+                  const std::function<double(double)>& made_of, std::mt19937_64& rng, int count) {
     const int rank = static_cast<int>(extents.size());
     for (int k = 0; k < count; ++k) {
         std::int64_t from = 0, to = 0;
@@ -185,10 +185,29 @@ void check_sample(const Extents& extents, const Perm& permutation, const std::fu
             from = from * extents[d] + at[d];
         }
         for (int d = 0; d < rank; ++d) to = to * extents[permutation[d]] + at[permutation[d]];
-        if (out(to) != pattern(from))
+        if (const double wanted = made_of(pattern(from)); out(to) != wanted)
             throw CheckFailed(fmt::format("bench transpose: {} by {}: output element {} is {}, not {}", extents,
-                                          permutation, to, out(to), pattern(from)));
+                                          permutation, to, out(to), wanted));
     }
+}
+
+/// Seconds to plan on the CPU, and to find the plan again in a cache that has some; medians, so that a thread put aside
+/// does not count.
+std::pair<double, double> planning_time(const Extents& extents, const Perm& permutation) {
+    constexpr int kTimes = 15;
+    std::array<double, kTimes> fresh{}, cached{};
+    kernels::TransposePlanCache cache;
+    std::int64_t used = 0;
+    for (std::int64_t n = 2; n < 50; ++n) used += cache.get(Extents{n, 7}, Perm{1, 0}, sizeof(double))->blocks;
+    used += cache.get(extents, permutation, sizeof(double))->blocks;
+    for (int i = 0; i < kTimes; ++i) {
+        fresh[i] = seconds([&] { used += kernels::plan_transpose(extents, permutation, sizeof(double)).blocks; });
+        cached[i] = seconds([&] { used += cache.get(extents, permutation, sizeof(double))->blocks; });
+    }
+    ensure(used > 0, "bench transpose: plans without blocks");
+    std::sort(fresh.begin(), fresh.end());
+    std::sort(cached.begin(), cached.end());
+    return {fresh[kTimes / 2], cached[kTimes / 2]};
 }
 
 /// The contenders on one machine; rates are in GB/s, bytes read plus bytes written.
@@ -229,10 +248,19 @@ class CpuContenders final : public Contenders {
             t.scatter = best_of(options_.repeats, [&] { scatter(extents, permutation, in, out, threads_); });
         std::fill(out, out + n, -1.0);
         const auto plan = kernels::plan_transpose(extents, permutation, sizeof(double));
-        t.tessera =
-            best_of(options_.repeats, [&] { kernels::transpose<double>(plan, in, out, {.threads = threads_}); });
+        const auto run = [&] {
+            kernels::transpose<double>(plan, in, out,
+                                       {.alpha = options_.alpha, .beta = options_.beta, .threads = threads_});
+        };
+        t.tessera = best_of(options_.repeats, run);
+        if (options_.beta != 0) {
+            std::fill(out, out + n, -1.0);
+            run();
+        }
         check_sample(
-            extents, permutation, [&](std::int64_t i) { return out[i]; }, rng, 1000);
+            extents, permutation, [&](std::int64_t i) { return out[i]; },
+            [&](double x) { return options_.alpha * x + (options_.beta != 0 ? options_.beta * -1.0 : 0.0); }, rng,
+            1000);
         return t;
     }
 
@@ -338,63 +366,6 @@ std::vector<Perm> permutations_for(int rank, const BenchTransposeOptions& option
     return all;
 }
 
-struct Mean {
-    double log_sum = 0, least = 1e30;
-    int count = 0;
-    void add(double x) {
-        log_sum += std::log(x);
-        least = std::min(least, x);
-        ++count;
-    }
-    double geomean() const { return count ? std::exp(log_sum / count) : 0; }
-};
-
-/// What is said of a group of cases.
-struct Figures {
-    Mean of_copy, over_scatter, over_numpy, copy_gbps;
-    void add(const nlohmann::json& c) {
-        of_copy.add(c["of_copy"].get<double>());
-        copy_gbps.add(c["copy_gbps"].get<double>());
-        if (c.contains("over_scatter")) over_scatter.add(c["over_scatter"].get<double>());
-        if (c.contains("over_numpy")) over_numpy.add(c["over_numpy"].get<double>());
-    }
-    nlohmann::json to_json() const {
-        nlohmann::json j = {{"cases", of_copy.count},
-                            {"geomean_of_copy", of_copy.geomean()},
-                            {"worst_of_copy", of_copy.least},
-                            {"geomean_copy_gbps", copy_gbps.geomean()}};
-        if (over_scatter.count) j["geomean_over_scatter"] = over_scatter.geomean();
-        if (over_numpy.count) j["geomean_over_numpy"] = over_numpy.geomean();
-        return j;
-    }
-};
-
-/// The figures of all cases, as fields of the report (with those by rank and volume) and together in `summary`.
-void summarise(nlohmann::json& report) {
-    const auto& cases = report["cases"];
-    Figures all;
-    std::map<int, Figures> by_rank;
-    std::map<double, Figures> by_volume;
-    for (const auto& c : cases) {
-        all.add(c);
-        by_rank[c["rank"].get<int>()].add(c);
-        by_volume[c["volume"].get<double>()].add(c);
-    }
-    nlohmann::json out = all.to_json();
-    for (const auto& [rank, figures] : by_rank) {
-        out["by_rank"].push_back(figures.to_json());
-        out["by_rank"].back()["rank"] = rank;
-    }
-    for (const auto& [volume, figures] : by_volume) {
-        out["by_volume"].push_back(figures.to_json());
-        out["by_volume"].back()["volume"] = volume;
-    }
-    out["total"] = all.of_copy.count;
-    out.erase("cases");
-    for (const auto& [key, value] : out.items()) report[key] = value;
-    report["summary"] = std::move(out);
-}
-
 std::string joined(const nlohmann::json& numbers) {
     std::string text;
     for (const auto& n : numbers) text += (text.empty() ? "" : ",") + std::to_string(n.get<std::int64_t>());
@@ -426,7 +397,19 @@ int bench_transpose(const BenchTransposeOptions& options, nlohmann::json& out) {
             options.samples, options.repeats);
     for (int r : ranks)
         require(r >= 2 && r <= kernels::kMaxTransposeRank, "bench transpose: rank {} is not in 2..16", r);
-    for (double v : volumes) require(v >= 4 && v <= 4e9, "bench transpose: volume {} is not in 4..4e9", v);
+    for (double v : volumes)
+        require(v >= kLeastVolume && v <= kMostVolume, "bench transpose: volume {} is not in {}..{}", v, kLeastVolume,
+                kMostVolume);
+    const auto distinct = [](auto list, const char* what) {
+        std::sort(list.begin(), list.end());
+        const auto twice = std::adjacent_find(list.begin(), list.end());
+        if (twice != list.end()) user_error("bench transpose: {} {} is given twice", what, *twice);
+    };
+    require(options.device < 0 || (options.alpha == 1 && options.beta == 0),
+            "bench transpose: alpha {} and beta {} are timed on the CPU only", options.alpha, options.beta);
+    distinct(volumes, "volume");
+    distinct(ranks, "rank");
+    distinct(ratios, "ratio");
 
     std::vector<Shape> shapes;
     std::int64_t largest = 0;
@@ -447,6 +430,7 @@ int bench_transpose(const BenchTransposeOptions& options, nlohmann::json& out) {
     out["element"] = "float64";
     out["commit"] = options.commit.empty() ? build_commit() : options.commit;
     out["repeats"] = options.repeats;
+    if (options.alpha != 1 || options.beta != 0) out["alpha"] = options.alpha, out["beta"] = options.beta;
     out["seed"] = options.seed;
     out["cases"] = nlohmann::json::array();
     for (auto& shape : shapes) {
@@ -468,6 +452,9 @@ int bench_transpose(const BenchTransposeOptions& options, nlohmann::json& out) {
                                 {"gbps", bytes / t.tessera * 1e-9},
                                 {"copy_gbps", bytes / t.copy * 1e-9},
                                 {"of_copy", t.copy / t.tessera}};
+            const auto [fresh, cached] = planning_time(shape.extents, p);
+            c["plan_microseconds"] = fresh * 1e6;
+            c["cached_plan_microseconds"] = cached * 1e6;
             if (t.scatter > 0) {
                 c["scatter_gbps"] = bytes / t.scatter * 1e-9;
                 c["over_scatter"] = t.scatter / t.tessera;
@@ -475,26 +462,20 @@ int bench_transpose(const BenchTransposeOptions& options, nlohmann::json& out) {
             out["cases"].push_back(std::move(c));
         }
         if (options.progress) {
-            Figures here;
-            for (auto i = first; i < out["cases"].size(); ++i) here.add(out["cases"][i]);
+            double log_sum = 0, least = 1e30;
+            for (auto i = first; i < out["cases"].size(); ++i) {
+                const auto of_copy = out["cases"][i]["of_copy"].get<double>();
+                log_sum += std::log(of_copy);
+                least = std::min(least, of_copy);
+            }
             fmt::print(stderr, "volume {:.0f}e6 rank {:2} ratio {:2}: of copy {:.3f}, worst {:.3f}\n",
-                       shape.volume * 1e-6, shape.rank, shape.ratio, here.of_copy.geomean(), here.of_copy.least);
+                       shape.volume * 1e-6, shape.rank, shape.ratio,
+                       std::exp(log_sum / static_cast<double>(out["cases"].size() - first)), least);
         }
     }
     if (options.peers && options.device < 0) add_numpy(options, out);
     summarise(out);
     return 0;
-}
-
-nlohmann::json join_transpose(nlohmann::json earlier, const nlohmann::json& more) {
-    for (const auto& [key, value] : more.items())
-        if (key != "cases" && key != "summary" && !more.at("summary").contains(key))
-            require(earlier.contains(key) && earlier[key] == value,
-                    "bench transpose: the earlier results have {} for {}, these have {}",
-                    earlier.contains(key) ? earlier[key].dump() : "nothing", key, value.dump());
-    for (const auto& c : more.at("cases")) earlier["cases"].push_back(c);
-    summarise(earlier);
-    return earlier;
 }
 
 }  // namespace tessera::bench

@@ -18,6 +18,7 @@ struct BenchTransposeOptions {
     bool scatter = true;               // time the scatter loop as well
     bool peers = false;                // CPU: NumPy (one thread) too, where it is installed
     bool small_pages = false;          // CPU: buffers in ordinary pages, as malloc gives them, not in huge ones
+    double alpha = 1, beta = 0;        // CPU: other than these the transpose combines, the copy and the scatter do not
     int threads = 0;                   // 0: all cores
     int repeats = 3;                   // the best of so many counts, for all contenders alike
     std::uint64_t seed = 1;
@@ -26,10 +27,16 @@ struct BenchTransposeOptions {
     bool progress = true;      // a line per shape on stderr
 };
 
+inline constexpr double kLeastVolume = 4, kMostVolume = 4e9;  // elements
+
 /// Fills `out` with cases and summary; returns a process exit code. Throws tessera::Error.
 int bench_transpose(const BenchTransposeOptions& options, nlohmann::json& out);
 
-/// The results of two runs with the same settings over different shapes, as one. UserError where the settings differ.
+/// The figures of all cases, as fields of the report (with those by rank and volume) and together in `summary`.
+void summarise(nlohmann::json& report);
+
+/// The results of two runs with the same settings over different shapes, as one. UserError where the settings differ or
+/// a shape is in both.
 nlohmann::json join_transpose(nlohmann::json earlier, const nlohmann::json& more);
 
 }  // namespace tessera::bench

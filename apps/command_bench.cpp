@@ -99,7 +99,8 @@ void add_transpose(CLI::App& bench, const std::shared_ptr<Action>& chosen) {
     auto* command = bench.add_subcommand("transpose", "tensor transposes against a copy and the scatter loop");
     command->add_option("--device", o->bench.device, "CUDA device (default: the CPU)")->check(check_device);
     command->add_option("--volume", o->bench.volumes, "elements (default: 37e6 77e6 141e6)")
-        ->check(CLI::Range(1.0, 1e11));
+        ->check(CLI::Range(bench::kLeastVolume, bench::kMostVolume));
+    command->add_option("--rank", o->bench.ranks, "ranks (default: 2 to 8 and 15)")->check(CLI::Range(2, 16));
     command->add_option("--samples", o->bench.samples, "random permutations per shape, with their inverses")
         ->capture_default_str()
         ->check(CLI::Range(1, 1000));
@@ -126,6 +127,9 @@ void add_transpose(CLI::App& bench, const std::shared_ptr<Action>& chosen) {
             const auto& all = result["summary"];
             for (const auto& rank : all["by_rank"]) line(std::to_string(rank["rank"].get<int>()), rank, "cases");
             line("all", all, "total");
+            fmt::print("planning {:.1f} microseconds, at worst {:.1f}; from the cache {:.1f}\n",
+                       all["median_plan_microseconds"].get<double>(), all["worst_plan_microseconds"].get<double>(),
+                       all["median_cached_plan_microseconds"].get<double>());
             if (all.contains("geomean_over_numpy"))
                 fmt::print("over NumPy {:.1f}\n", all["geomean_over_numpy"].get<double>());
             if (result.contains("peer_missing")) fmt::print("{}\n", result["peer_missing"].get<std::string>());

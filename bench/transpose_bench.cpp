@@ -24,6 +24,8 @@ int main(int argc, char** argv) {
     app.add_flag("--reverse", options.reverse, "reverse permutations instead of random ones");
     app.add_option("--threads", options.threads, "CPU threads (0: all)");
     app.add_option("--repeats", options.repeats, "best of so many");
+    app.add_option("--alpha", options.alpha, "CPU: scales the transposed tensor");
+    app.add_option("--beta", options.beta, "CPU: scales what the output held, which is added");
     app.add_option("--seed", options.seed, "of extents' order and permutations");
     app.add_option("--commit", options.commit, "commit to record");
     app.add_option("--variant", options.variant, "device tile shape, for tuning");

@@ -28,7 +28,13 @@ class Bench(unittest.TestCase):
         for case in out["cases"]:
             self.assertGreater(min(case["of_copy"], case["over_scatter"]), 0)
         self.assertTrue("geomean_over_numpy" in out or "peer_missing" in out)
-        self.assertIn("of copy", run("bench", "transpose", "--volume", "1e4", "--samples", 1, "--quiet").stdout)
+        text = run("bench", "transpose", "--volume", "1e4", "--rank", 8, "--samples", 1, "--quiet").stdout
+        self.assertIn("of copy", text)
+        self.assertRegex(text, r"planning [0-9.]+ microseconds, at worst [0-9.]+; from the cache [0-9.]+")
+        for field in ("median_plan_microseconds", "worst_plan_microseconds", "median_cached_plan_microseconds"):
+            self.assertGreater(out[field], 0)
+        for option, value in (("--volume", 3), ("--volume", "5e9"), ("--rank", 1), ("--rank", 17)):
+            self.assertIn(option, run("bench", "transpose", option, value, code=2).stderr)
 
     def test_triples(self):
         out = json.loads(run("bench", "triples", "--size", "A", "--variant", "fused", "--variant", "energy", "--json", "--quiet").stdout)

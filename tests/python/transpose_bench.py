@@ -36,10 +36,23 @@ class TransposeBench(unittest.TestCase):
             self.assertEqual(cases(joined), cases(whole))
             self.assertEqual(joined["summary"]["total"], len(whole["cases"]))
             self.assertEqual([r["rank"] for r in joined["summary"]["by_rank"]], [3, 4])
-            # Other settings are refused, and the file stays.
+            # A shape counts once.
             before = file.read_bytes()
+            self.assertIn("rank 4", run(*common, "--rank", 4, "--join", "--output", file, code=2).stderr)
+            self.assertEqual(before, file.read_bytes())
+            # Other settings are refused, and the file stays.
             self.assertIn("seed", run(*common, "--rank", 5, "--seed", 9, "--join", "--output", file, code=2).stderr)
             self.assertEqual(before, file.read_bytes())
+
+    def test_ranges_and_settings(self):
+        self.assertIn("given twice", run("--volume", 1e4, "--rank", 3, 3, code=2).stderr)
+        for volume in (3, 5e9):
+            self.assertIn("volume", run("--volume", volume, code=2).stderr)
+        out = json.loads(run("--volume", 1e4, "--rank", 8, "--samples", 1, "--alpha", 2, "--beta", 0.5, "--json").stdout)
+        self.assertEqual((out["alpha"], out["beta"]), (2, 0.5))
+        for case in out["cases"]:
+            self.assertGreater(case["plan_microseconds"], case["cached_plan_microseconds"] / 10)
+        self.assertLessEqual(out["median_plan_microseconds"], out["worst_plan_microseconds"])
 
 
 if __name__ == "__main__":

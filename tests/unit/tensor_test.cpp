@@ -153,9 +153,11 @@ TEST(Tensor, NormsSurviveHugeAndTinyElements) {
 }
 
 TEST(Tensor, ATileByCoordinatesAndBySlot) {
-    const auto x = Tensor<double>::generate(
-        Shape(TileGrid{Tiling{2, 2, 2, 2}}, {{TileOrdinal{1}, 1.0}, {TileOrdinal{3}, 1.0}}),
-        [](const TileInfo& info, std::span<double> tile) { std::ranges::fill(tile, 1.0 + info.tile.value); });
+    const auto x =
+        Tensor<double>::generate(Shape(TileGrid{Tiling{2, 2, 2, 2}}, {{TileOrdinal{1}, 1.0}, {TileOrdinal{3}, 1.0}}),
+                                 [](const TileInfo& info, std::span<double> tile) {
+                                     std::ranges::fill(tile, info.tile.value == 1 ? 2.0 : 4.0);
+                                 });
     EXPECT_EQ(x.tile({1})[0], 2);
     EXPECT_EQ(x.tile({3})[0], 4);
     EXPECT_TRUE(x.tile({0}).empty());
