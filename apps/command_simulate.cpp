@@ -6,6 +6,7 @@
 #include "base/units.hpp"
 #include "command.hpp"
 #include "commit.hpp"
+#include "io/file.hpp"
 #include "io/trace.hpp"
 #include "kernels/cuda/device.hpp"
 #include "papers.hpp"
@@ -57,6 +58,7 @@ nlohmann::json measured_driver(const MachineModel& machine) {
 void run(const Options& o) {
     if (o.papers) return run_papers(o);
     require(!o.planning.problem.empty(), "simulate: a problem is required (or --papers)");
+    if (!o.trace.empty()) const AtomicFile can_be_written(o.trace);  // known before the work, not behind it
     const auto planned = make_plan(o.planning, o.common.threads);
     const auto& plan = planned.plan;
     require(o.trace.empty() || plan.steps.size() < kMostSpans, "--trace: {} steps are more than a trace can show",

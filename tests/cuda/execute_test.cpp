@@ -70,23 +70,6 @@ TEST_F(CudaExecuteOnce, LargerTiles) {
 
 TEST_F(CudaExecuteOnce, LargeResultTilesComeInRows) { testing::large_result_tiles(cuda_devices()); }
 
-/// Operands that the caller has pinned go to the device as they are.
-TEST_F(CudaExecuteOnce, PinnedTilesGoStraight) {
-    testing::Random r(3);
-    auto c = random_case<double>(r, "mk,kn->mn", 1, 1);
-    c.a = Tensor<double>::random(Shape::dense(TileGrid{Tiling::uniform(640, 160), Tiling::uniform(960, 320)}), 1);
-    c.b = Tensor<double>::random(Shape::dense(TileGrid{Tiling::uniform(960, 320), Tiling::uniform(480, 160)}), 2);
-    const auto staged = run_case(c, cuda_devices());
-    const kernels::cuda::PinnedRange pin_a(c.a.impl().buffer.data(), c.a.impl().buffer.bytes()),
-        pin_b(c.b.impl().buffer.data(), c.b.impl().buffer.bytes());
-    c.pinned = true;
-    for (const int devices : {1, 3}) {
-        c.devices = devices;
-        EXPECT_TRUE(run_case(c, cuda_devices()).c == staged.c);
-    }
-    testing::expect_right(c, staged.c);
-}
-
 std::int64_t in_pages(std::int64_t bytes) {
     constexpr std::int64_t page = 2 << 20;  // what the driver gives out
     return (bytes + page - 1) / page * page;

@@ -44,7 +44,7 @@ struct DeviceCase {
     PlanParameters parameters = {};
     int devices = 1;
     std::int64_t budget = std::int64_t{64} << 20;
-    bool consume = false, pinned = false;
+    bool consume = false;
     DeviceOptions options = {};
     TileGenerator<T> make_b = {};  // instead of b's tiles
 };
@@ -90,7 +90,6 @@ DeviceResult<T> run_case(const DeviceCase<T>& c, const OpenDevices& open) {
     std::vector<std::atomic<int>> arrivals(norms.size());
     TileSource<T> a{[&](std::int64_t s) { return c.a.impl().tile(s); }, {}};
     TileSource<T> b;
-    a.pinned = b.pinned = c.pinned;
     if (c.source_b == SourceKind::stored)
         b.stored = [&](std::int64_t s) { return c.b.impl().tile(s); };
     else

@@ -418,6 +418,9 @@ TEST(ContractBadInput, SaysWhatAndWhere) {
     o.filter = -1;
     expect_user_error([&] { contract("ik,kj->ij", a, b, o); }, {"filter -1"});
     o = {};
+    o.device_memory = -1;
+    expect_user_error([&] { contract("ik,kj->ij", a, b, o); }, {"device memory", "-1"});
+    o = {};
     o.beta = 2;
     expect_user_error([&] { contract("ik,kj->ij", a, b, o); }, {"beta", "contract_into"});
     o = {};

@@ -43,18 +43,6 @@ TEST(HostDevicesOnce, SameBitsForAnyParameters) {
     testing::same_bits_for_any_parameters<double>(host_devices(20), 60, 4, 4);
 }
 
-TEST(HostDevicesOnce, PinnedTilesGoStraight) {
-    testing::Random r(3);
-    auto c = random_case<double>(r, "mk,kn->mn", 1, 1);
-    c.a = Tensor<double>::random(Shape::dense(TileGrid{Tiling::uniform(64, 16), Tiling::uniform(96, 32)}), 1);
-    c.b = Tensor<double>::random(Shape::dense(TileGrid{Tiling::uniform(96, 32), Tiling::uniform(48, 16)}), 2);
-    c.pinned = true;
-    const auto straight = run_case(c, host_devices(0));
-    c.pinned = false;
-    EXPECT_TRUE(run_case(c, host_devices(0)).c == straight.c);
-    testing::expect_right(c, straight.c);
-}
-
 TEST(HostDevicesOnce, TilesLargerThanAPieceAreCutAtRows) {
     testing::Random r(3);
     auto c = random_case<double>(r, "mk,kn->mn", 1, 1);

@@ -18,8 +18,7 @@ template <Scalar T>
 struct TileSource {
     std::function<const T*(std::int64_t slot)> stored;
     TileGenerator<T> make;
-    HashRule hash = {};   // device_made: the rule of the tiles
-    bool pinned = false;  // stored tiles lie in memory that devices copy from directly
+    HashRule hash = {};  // device_made: the rule of the tiles
 };
 
 /// Where the result goes, and what it is added to.

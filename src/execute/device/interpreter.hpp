@@ -60,9 +60,8 @@ class DeviceInterpreter {
     struct Piece {
         std::vector<Fragment> fragments;
         std::int64_t to = 0, bytes = 0;
-        std::int64_t staged = -1;           // in the ring; -1: straight from the tile
-        const std::byte* direct = nullptr;  // pinned tile
-        bool packed = false;                // under the entry's mutex
+        std::int64_t staged = -1;  // in the ring
+        bool packed = false;       // under the entry's mutex
     };
     /// What the load thread has begun and not yet issued: a step begins, a piece of it, the step ends.
     struct LoadItem {

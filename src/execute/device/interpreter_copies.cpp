@@ -37,21 +37,13 @@ std::vector<std::shared_ptr<typename DeviceInterpreter<T>::Piece>> DeviceInterpr
         const auto& l = tiles(t.operand)[t.slot];
         const auto row_bytes = l.ld * static_cast<std::int64_t>(sizeof(T));
         ensure(t.bytes == l.bytes, "arrival {} has {} bytes on the device, its tile takes {}", i, t.bytes, l.bytes);
-        if (l.plain && t.from < 0 && source(t.operand).pinned && l.all_rows() * row_bytes == l.bytes &&
-            l.ld == l.cols) {
-            auto& p = open_piece(t.offset);
-            p.bytes = l.bytes;
-            p.direct = reinterpret_cast<const std::byte*>(host_tile(t));
-            p.packed = true;
-            continue;
-        }
         const auto rows = rows_per_piece(l, sizeof(T));
         for (std::int64_t begin = 0; begin < l.all_rows(); begin += rows) {
             const auto end = std::min(begin + rows, l.all_rows());
             const auto at = t.offset + begin * row_bytes;
             const auto bytes = end == l.all_rows() ? l.bytes - begin * row_bytes : (end - begin) * row_bytes;
             Piece* p = pieces.empty() ? nullptr : pieces.back().get();
-            if (!p || p->direct || p->to + p->bytes != at || p->bytes + bytes > kPieceBytes) p = &open_piece(at);
+            if (!p || p->to + p->bytes != at || p->bytes + bytes > kPieceBytes) p = &open_piece(at);
             p->fragments.push_back({i, begin, end});
             p->bytes += bytes;
         }
@@ -92,10 +84,9 @@ bool DeviceInterpreter<T>::issue_front(int d, std::deque<LoadItem>& items, bool 
                 e.packed.wait_for(lock, std::chrono::milliseconds(20));
             }
         }
-        e.device->copy_in(Lane::load, e.device->arena() + p.to, p.direct ? p.direct : e.in.at(p.staged), p.bytes);
+        e.device->copy_in(Lane::load, e.device->arena() + p.to, e.in.at(p.staged), p.bytes);
         e.run.loaded_bytes += p.bytes;
-        if (!p.direct)
-            e.streams[static_cast<int>(Lane::load)]->mark([&e, at = p.staged](double) { e.in.ring->give(at); });
+        e.streams[static_cast<int>(Lane::load)]->mark([&e, at = p.staged](double) { e.in.ring->give(at); });
     }
     items.pop_front();
     return true;
@@ -120,22 +111,20 @@ void DeviceInterpreter<T>::load_lane(int d) {
         if (step < 0) break;
         items.push_back({step, true, false, nullptr});
         for (auto& piece : cut_load(plan_.steps[static_cast<std::size_t>(step)])) {
-            if (!piece->direct) {
-                auto at = e.in.ring->try_take(piece->bytes);
-                while (!at && !items.empty() && issue_front(d, items, true)) at = e.in.ring->try_take(piece->bytes);
-                if (!at) at = e.in.ring->take(piece->bytes, stopped());
-                if (!at) return;
-                piece->staged = *at;
-                pool_->submit([this, &e, piece, step](Scratch& scratch) {
-                    const double begin = device_options_.trace ? now_seconds() : 0;
-                    pack(*piece, e.in.at(piece->staged));
-                    if (device_options_.trace)
-                        note_host(step, StepKind::load, scratch.thread, begin, static_cast<double>(piece->bytes));
-                    const std::lock_guard lock(e.packed_mutex);
-                    piece->packed = true;
-                    e.packed.notify_all();
-                });
-            }
+            auto at = e.in.ring->try_take(piece->bytes);
+            while (!at && !items.empty() && issue_front(d, items, true)) at = e.in.ring->try_take(piece->bytes);
+            if (!at) at = e.in.ring->take(piece->bytes, stopped());
+            if (!at) return;
+            piece->staged = *at;
+            pool_->submit([this, &e, piece, step](Scratch& scratch) {
+                const double begin = device_options_.trace ? now_seconds() : 0;
+                pack(*piece, e.in.at(piece->staged));
+                if (device_options_.trace)
+                    note_host(step, StepKind::load, scratch.thread, begin, static_cast<double>(piece->bytes));
+                const std::lock_guard lock(e.packed_mutex);
+                piece->packed = true;
+                e.packed.notify_all();
+            });
             items.push_back({step, false, false, piece});
             while (!items.empty() && issue_front(d, items, false)) {
             }
