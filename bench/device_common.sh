@@ -8,13 +8,20 @@ find_cublas() {
 }
 
 # sanitize PREFIX-OR-FOLDER/ TEST FILTER OUTPUT-STEM [TOOLS]: memcheck (leaks included) and racecheck, each into a file of its own.
-# racecheck takes TEST_race where there is one: a build with -DTESSERA_RACECHECK.
+# racecheck takes TEST_race where there is one: a build with -DTESSERA_RACECHECK. The program itself is started, not the bundle's
+# script: the tool would go into every process of that too (ldd, grep), and one of them was seen to abort in it.
 sanitize() {
     command -v compute-sanitizer > /dev/null || return 0
     for tool in ${5:-memcheck racecheck}; do
         case $1 in
             */) folder=$1 start=$1 ;;
-            *) folder=$(dirname "$1")/bin/ start="$1 " ;;
+            *)
+                root=$(dirname "$1")
+                folder=$root/bin/
+                libraries=$root/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+                LD_LIBRARY_PATH=$libraries ldd "$folder$2" | grep -q 'libmpi.*not found' && libraries=$libraries:$root/lib-mpi
+                start="env LD_LIBRARY_PATH=$libraries $folder"
+                ;;
         esac
         name=$2
         [ $tool = racecheck ] && [ -x "$folder$2_race" ] && name=$2_race
@@ -22,6 +29,6 @@ sanitize() {
         [ $tool = memcheck ] && more="--leak-check full"
         # shellcheck disable=SC2086
         timeout "${SANITIZER_SECONDS:-150}" compute-sanitizer --tool $tool $more --target-processes all $start$name --gtest_filter="$3" > "$4-$tool.txt" 2>&1
-        echo "$name $tool: status $?: $(tail -1 "$4-$tool.txt")"
+        echo "$name $tool: status $?: $(tail -1 "$4-$tool.txt")$(grep -q '^Aborted' "$4-$tool.txt" && echo ', but a process aborted')"
     done
 }
