@@ -33,8 +33,10 @@ bench-packages: ## what the peers in `tessera bench ... --peers` need
 format: ## clang-format every source file
 	@scripts/format.sh
 
-bundle: build ## build/tessera-bundle.tar.xz: programs, GPU tests and benches with their libraries
-	@scripts/bundle.sh build
+RACECHECK ?= 0
+bundle: build ## build/tessera-bundle.tar.xz: programs, GPU tests and benches with their libraries (RACECHECK=1: docs/gpu.md)
+	@if [ $(RACECHECK) = 1 ]; then scripts/racecheck.sh build-racecheck $(JOBS); fi
+	@RACECHECK=$(RACECHECK) scripts/bundle.sh build
 
 install: build ## install into PREFIX (default /usr/local)
 	@cmake --install build --prefix $(PREFIX)

@@ -6,10 +6,12 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 #include "base/check.hpp"
 #include "base/parallel.hpp"
 #include "base/units.hpp"
+#include "execute/device/device_share.hpp"
 #include "kernels/cuda/device.hpp"
 
 namespace tessera::app {
@@ -35,12 +37,16 @@ void add_contraction(CLI::App& command, ContractionOptions& o) {
         .add_option("--filter", o.filter,
                     "drop result tiles whose norm is below this, skip products that cannot matter")
         ->capture_default_str();
-    command.add_option("--devices", o.devices, "GPUs to use: none, 0, 0,0 or all")->capture_default_str();
+    command
+        .add_option("--devices", o.devices,
+                    "GPUs to use: none, 0, 0,0 or all (ranks that see the same ones share them out)")
+        ->capture_default_str();
     add_memory(command, o.memory,
                "hard budget, as in 16GiB: of each device, without devices of a rank's tiles (default: what is there)");
     command.add_option("--algorithm", o.algorithm, "auto, stationary_b, outer_product, split_k or replicate_b")
         ->capture_default_str();
-    command.add_option("--blocks", o.blocks, "device blocks: auto, worst_fit or patches")->capture_default_str();
+    command.add_option("--blocks", o.blocks, "device blocks: auto, columns, patches or worst_fit")
+        ->capture_default_str();
     command.add_option("--grid", o.grid, "ranks as PxQ (default: from the problem)");
     add_parameters(command, o.parameters);
     command.add_option("--check", o.check, "result tiles to hold against the slow reference")
@@ -76,26 +82,36 @@ void add_parameters(CLI::App& command, PlanParameters& p) {
 
 std::vector<int> parse_devices(const std::string& text) {
     std::vector<int> out;
+    std::vector<std::string> words;
     if (text == "none") return out;
     const int there = kernels::cuda::device_count();
+    const auto none_here = [&] {
+        return BackendUnavailable(
+            fmt::format("--devices {}: {}; use --devices none for the cores", text, kernels::cuda::why_no_device()));
+    };
     if (text == "all") {
-        if (there == 0) throw BackendUnavailable("--devices all: there is no CUDA device here; use --devices none");
-        for (int d = 0; d < there; ++d) out.push_back(d);
-        return out;
+        if (there == 0) throw none_here();
+        return share_of_devices(mpi_world());
     }
     std::size_t at = 0;
     while (at <= text.size()) {
         const auto end = std::min(text.find(',', at), text.size());
         const std::string word = text.substr(at, end - at);
-        require(!word.empty() && word.size() <= 4 && word.find_first_not_of("0123456789") == std::string::npos,
+        require(!word.empty() && word.find_first_not_of("0123456789") == std::string::npos,
                 "--devices {}: none, all, or numbers as in 0 or 0,0", text);
-        out.push_back(std::stoi(word));
+        int number = std::numeric_limits<int>::max();  // what does not fit is no device either
+        std::from_chars(word.data(), word.data() + word.size(), number);
+        out.push_back(number);
+        words.push_back(word);
         at = end + 1;
     }
-    for (int d : out)
-        if (d >= there)
+    if (there == 0) throw none_here();
+    for (std::size_t i = 0; i < out.size(); ++i)
+        if (out[i] >= there)
             throw BackendUnavailable(
-                fmt::format("--devices {}: device {} of {} here; use --devices none for the cores", text, d, there));
+                fmt::format("--devices {}: there is no device {}, but {} numbered from 0; use "
+                            "--devices none for the cores",
+                            text, words[i], there));
     return out;
 }
 
@@ -122,8 +138,8 @@ ContractOptions library_options(const ContractionOptions& o, const CommonOptions
     (out.devices.empty() ? out.memory : out.device_memory) = o.memory.empty() ? 0 : parse_bytes(o.memory);
     out.threads = common.threads;
     out.algorithm = o.algorithm;
-    require(o.blocks == "auto" || o.blocks == "worst_fit" || o.blocks == "patches",
-            "--blocks {}: one of auto, worst_fit, patches", o.blocks);
+    require(o.blocks == "auto" || o.blocks == "columns" || o.blocks == "patches" || o.blocks == "worst_fit",
+            "--blocks {}: one of auto, columns, patches, worst_fit", o.blocks);
     require(o.blocks == "auto" || !out.devices.empty(), "--blocks {}: only devices have blocks; give --devices",
             o.blocks);
     out.blocks = o.blocks;

@@ -14,6 +14,12 @@ namespace tessera::app {
 
 namespace {
 
+std::string check_device(const std::string& text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos
+               ? ""
+               : fmt::format("'{}' is no device: a number from 0 on", text);
+}
+
 void add_sparse(CLI::App& bench, const std::shared_ptr<Action>& chosen) {
     struct Options {
         CommonOptions common;
@@ -91,7 +97,7 @@ void add_transpose(CLI::App& bench, const std::shared_ptr<Action>& chosen) {
     };
     auto o = std::make_shared<Options>();
     auto* command = bench.add_subcommand("transpose", "tensor transposes against a copy and the scatter loop");
-    command->add_option("--device", o->bench.device, "CUDA device (default: the CPU)")->check(CLI::NonNegativeNumber);
+    command->add_option("--device", o->bench.device, "CUDA device (default: the CPU)")->check(check_device);
     command->add_option("--volume", o->bench.volumes, "elements (default: 37e6 77e6 141e6)")
         ->check(CLI::Range(bench::kLeastVolume, bench::kMostVolume));
     command->add_option("--rank", o->bench.ranks, "ranks (default: 2 to 8 and 15)")->check(CLI::Range(2, 16));
@@ -138,7 +144,7 @@ void add_triples(CLI::App& bench, const std::shared_ptr<Action>& chosen) {
     };
     auto o = std::make_shared<Options>();
     auto* command = bench.add_subcommand("triples", "the eighteen CCSD(T) contractions, fused and not");
-    command->add_option("--device", o->bench.device, "CUDA device (default: the CPU)")->check(CLI::NonNegativeNumber);
+    command->add_option("--device", o->bench.device, "CUDA device (default: the CPU)")->check(check_device);
     command->add_option("--size", o->bench.sizes, "A B C D E long (default: all)")
         ->check(CLI::IsMember({"A", "B", "C", "D", "E", "long"}));
     command
@@ -171,13 +177,12 @@ void add_grouped(CLI::App& bench, const std::shared_ptr<Action>& chosen) {
     };
     auto o = std::make_shared<Options>();
     auto* command = bench.add_subcommand("grouped", "lists of tile products on a CUDA device, against its DGEMM rate");
-    command->add_option("--device", o->bench.device, "CUDA device (this table has no CPU part)")
-        ->check(CLI::NonNegativeNumber);
+    command->add_option("--device", o->bench.device, "CUDA device (this table has no CPU part)")->check(check_device);
     command->add_flag(
         "--peers", [](std::int64_t) {}, "cuBLAS is always timed: changes nothing");
     command->add_option("--row", o->bench.rows, "irregular 64 32 23 13 (default: all)")
         ->check(CLI::IsMember({"irregular", "64", "32", "23", "13"}));
-    command->add_option("--repeats", o->bench.repeats, "median of so many")
+    command->add_option("--repeats", o->bench.repeats, "tflops: median of so many launches")
         ->capture_default_str()
         ->check(CLI::Range(1, 1000));
     command->add_option("--shape", o->bench.shape, "one block shape for all tiles, 0 to 3 (default: by size)")
@@ -190,10 +195,12 @@ void add_grouped(CLI::App& bench, const std::shared_ptr<Action>& chosen) {
             nlohmann::json result;
             bench::bench_grouped(o->bench, result);
             if (o->common.json) return print_json(result);
-            fmt::print("{:<10} {:>8} {:>8} {:>8} {:>14}\n", "row", "TFLOP/s", "wanted", "of GEMM", "cuBLAS batched");
+            fmt::print("{:<10} {:>8} {:>8} {:>10} {:>8} {:>8} {:>14}\n", "row", "TFLOP/s", "best", "sustained",
+                       "wanted", "of GEMM", "cuBLAS batched");
             for (const auto& r : result["rows"])
-                fmt::print("{:<10} {:>8.2f} {:>8} {:>8.2f} {:>14.2f}\n", r["row"].get<std::string>(),
-                           r["tflops"].get<double>(), r["wanted_tflops"].get<double>(),
+                fmt::print("{:<10} {:>8.2f} {:>8.2f} {:>10.2f} {:>8} {:>8.2f} {:>14.2f}\n", r["row"].get<std::string>(),
+                           r["tflops"].get<double>(), r["best_tflops"].get<double>(),
+                           r["sustained_tflops"].get<double>(), r["wanted_tflops"].get<double>(),
                            r.value("fraction_of_gemm", 0.0), r.value("cublas_batched_tflops", 0.0));
         };
     });

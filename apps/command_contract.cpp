@@ -73,24 +73,12 @@ ContractionSummary work(const Options& o, const ContractOptions& given, const Te
             pause = now_seconds() - t;
         };
         const double start = now_seconds();
-        if (!b && old) {  // what is dropped is decided when both are added
-            options.beta = 0;
-            options.filter = 0;
-            result = contract(o.spec, a, options);
-            result.tensor = add(T(1), result.tensor, T(static_cast<RealOf<T>>(o.contraction.beta)), *old);
-            if (o.contraction.filter > 0) {
-                const auto all = std::move(result.tensor);
-                result.tensor = filter(all, o.contraction.filter);
-                result.report.dropped_tiles = all.shape().tile_count() - result.tensor.shape().tile_count();
-                result.report.left_out = norm(add(T(1), all, T(-1), result.tensor)) * (1 + 1e-12);
-            }
-        } else if (!b) {
-            result = contract(o.spec, a, options);
-        } else if (old) {
-            result.report = contract_into<T>(o.spec, a, *b, *old, options);
+        if (old) {
+            result.report =
+                b ? contract_into<T>(o.spec, a, *b, *old, options) : contract_into<T>(o.spec, a, *old, options);
             result.tensor = std::move(*old);
         } else {
-            result = contract(o.spec, a, *b, options);
+            result = b ? contract(o.spec, a, *b, options) : contract(o.spec, a, options);
         }
         s.seconds = now_seconds() - start - pause;
     }

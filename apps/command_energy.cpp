@@ -109,6 +109,8 @@ nlohmann::json to_json(const Options& o, const chem::NotConverged& e) {
     for (const char* energy : {"ccsd", "triples", "total", "t1_diagnostic"}) j[energy] = nullptr;
     if (e.where() == "scf")
         for (const char* unknown : {"nuclear", "rhf", "mp2", "orbitals", "smallest_overlap"}) j[unknown] = nullptr;
+    if (j.contains("screening"))  // counted after the last iteration
+        for (const char* unknown : {"tiles", "tiles_made", "energy_change"}) j["screening"][unknown] = nullptr;
     j["stopped"] = {{"in", e.where()}, {"iterations", e.iterations()}, {"energy", e.energy()}, {"message", e.what()}};
     return j;
 }
@@ -136,10 +138,10 @@ std::string summary(const Options& o, const chem::EnergyResult& r) {
         out += fmt::format("{:<28}{:>20.4f}{}\n", "T1 diagnostic", r.t1_diagnostic,
                            r.t1_diagnostic > 0.02 ? "  (above 0.02: one determinant may not be enough)" : "");
     if (o.energy.abcd == chem::Abcd::direct && r.v_tiles > 0)
-        out += fmt::format("integral tiles made: {} of {} ({:.1f} % skipped); energy changed by {:.1e} (first order)\n",
-                           r.v_tiles_made, r.v_tiles,
-                           100.0 * static_cast<double>(r.v_tiles - r.v_tiles_made) / static_cast<double>(r.v_tiles),
-                           r.screen_change);
+        out += fmt::format(
+            "integral tiles made: {} of {} ({:.1f} % skipped); the CCSD energy changed by {:.1e} (first order)\n",
+            r.v_tiles_made, r.v_tiles,
+            100.0 * static_cast<double>(r.v_tiles - r.v_tiles_made) / static_cast<double>(r.v_tiles), r.screen_change);
     if (!o.energy.devices.empty())
         out += fmt::format("on devices: {} of {} contractions{}, {:.1f} % of all operations\n", r.device_contractions,
                            r.contractions, r.device_triples_flops > 0 ? " and (T)" : "", 100 * share_on_devices(r));

@@ -4,15 +4,16 @@
 #include <bit>
 #include <map>
 #include <optional>
-#include <set>
 
 #include "base/check.hpp"
 #include "base/units.hpp"
 #include "command.hpp"
 #include "contract/machine_for.hpp"
 #include "cublas_library.hpp"
+#include "execute/device/device_share.hpp"
 #include "execute/device/execute_devices.hpp"
 #include "inspect/build_plan.hpp"
+#include "io/file.hpp"
 #include "io/trace.hpp"
 #include "kernels/cuda/device.hpp"
 #include "probe/rates.hpp"
@@ -67,27 +68,32 @@ PlanRequest request_of(const Problem& problem, const ContractionSpec& spec, cons
     return request;
 }
 
-/// Of all devices that are named, each once.
-bench::DgemmRate device_gemm(const std::vector<int>& devices, double seconds) {
-    const bench::CublasLibrary cublas;
-    bench::DgemmRate rate;
-    for (int d : std::set<int>(devices.begin(), devices.end())) {
-        kernels::cuda::set_device(d);
-        const auto one = bench::cublas_dgemm_rate(cublas, seconds);
-        rate.best_gflops += one.best_gflops;
-        rate.mean_gflops += one.mean_gflops;
+/// Of the devices whose turn it is on this rank. What this takes on a card is given back before it returns, cuBLAS's
+/// handle included: the contraction has its whole budget. A card that is nearly full has no rate, and no error.
+GemmRate device_gemm(const std::vector<int>& devices, const std::vector<bool>& mine, double seconds) {
+    GemmRate rate;
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+        if (!mine[i]) continue;
+        kernels::cuda::set_device(devices[i]);
+        try {
+            const bench::CublasLibrary cublas;  // its handle is of this device
+            const auto one = bench::cublas_dgemm_rate(cublas, seconds, kernels::cuda::free_bytes(devices[i]));
+            rate.best_gflops += one.best_gflops;
+            rate.mean_gflops += one.mean_gflops;
+        } catch (const MachineError&) {  // someone else took the memory meanwhile
+        }
     }
     return rate;
 }
 
-/// The rate that the result is held against: of all ranks together; on devices, of all that are named. A device that
-/// works hard lowers its clock to keep its power limit: the mean over `seconds` of calls says what it can keep up.
-bench::DgemmRate gemm_rate(Communicator& ranks, const ContractOptions& options, int threads, double seconds) {
-    bench::DgemmRate rate;
-    if (options.devices.empty())
-        rate.best_gflops = rate.mean_gflops = measure_gemm_gflops(threads);
-    else
-        rate = device_gemm(options.devices, seconds);
+/// The rate that the result is held against: of all ranks together; on devices, of all GPUs that are named, each once
+/// however many entries and ranks share it. A device that
+/// works hard lowers its clock to keep its power limit, and cores are shared with others: the mean over `seconds` of
+/// calls says what they can keep up.
+GemmRate gemm_rate(Communicator& ranks, const ContractOptions& options, int threads, double seconds) {
+    const GemmRate rate = options.devices.empty()
+                              ? measure_gemm(threads, std::max(seconds, 0.5))
+                              : device_gemm(options.devices, first_of_its_gpu(ranks, options.devices), seconds);
     double both[] = {rate.best_gflops, rate.mean_gflops};
     if (ranks.size() > 1) ranks.sum(std::span<double>(both));
     return {both[0], both[1]};
@@ -101,15 +107,19 @@ void run(const Options& o) {
     const Problem problem = make_problem(o.problem);
     Communicator& ranks = mpi_world();
     const bool first = ranks.rank() == 0, talk = first && !o.common.quiet && !o.common.json;
+    if (options.trace && first) const AtomicFile can_be_written(o.trace);  // known before the work, not behind it
 
     const ContractionSpec spec(problem.spec);
+    if (!options.devices.empty()) require_device_extents(spec, problem.a.grid(), problem.b.grid());
     const Shape old_shape = problem.c ? *problem.c : Shape::dense(spec.result_grid(problem.a.grid(), problem.b.grid()));
     // A budget that is too small is refused before the operands are made. Across ranks the operands are made where the
     // plan wants them.
     Distribution lay_a, lay_b, lay_c;
     std::vector<PlanCandidate> weighed;
     std::string decided;
+    double choosing = 0;  // the algorithm, across ranks: work of the contraction, done before its clock starts
     if (options.memory > 0 || options.device_memory > 0 || ranks.size() > 1) {
+        const double begin = now_seconds();
         const auto plan =
             build_plan(request_of(problem, spec, options, old_shape, o.contraction.beta), machine_for(ranks, options));
         lay_a = plan.distribution_a;
@@ -118,6 +128,7 @@ void run(const Options& o) {
         weighed = plan.candidates;
         decided = plan.decided;
         if (ranks.size() > 1) {
+            choosing = now_seconds() - begin;
             options.algorithm = plan.algorithm;
             options.result_distribution = lay_c;
         }
@@ -190,7 +201,8 @@ void run(const Options& o) {
         } else {
             result = contract<double>(problem.spec, ContractOperand<double>(x.a), x.b(), options);
         }
-        s.seconds = now_seconds() - start - pause;
+        s.seconds = now_seconds() - start - pause + choosing;
+        result.report.plan_seconds += choosing;
     }
     if (ranks.size() > 1) {
         double seconds[] = {s.seconds};
@@ -199,7 +211,7 @@ void run(const Options& o) {
     }
     const auto gemm_after = gemm_rate(ranks, options, o.common.threads, std::clamp(s.seconds, 0.3, 3.0));
     s.gemm_gflops = std::max(gemm_before.best_gflops, gemm_after.best_gflops);
-    if (!options.devices.empty()) s.gemm_sustained_gflops = gemm_after.mean_gflops;
+    s.gemm_sustained_gflops = gemm_after.mean_gflops;
     s.problem = problem.name;
     s.spec = problem.spec;
     s.report = result.report;
@@ -235,11 +247,14 @@ void run(const Options& o) {
         }
     }
     if (!first) return;
-    if (options.trace) write_chrome_trace(s.report.trace, o.trace);
     if (o.common.json)
         print_json(to_json(s));
     else if (!o.common.quiet)
         fmt::print("{}", to_text(s));
+    if (options.trace) {
+        std::fflush(stdout);
+        write_chrome_trace(s.report.trace, o.trace);
+    }
     if (s.checked.max_relative_error > 1e-10)
         throw CheckFailed(fmt::format("{}: a sampled element is off by {:.2e} relative to the slow sum", problem.name,
                                       s.checked.max_relative_error));

@@ -61,11 +61,23 @@ void CublasLibrary::dgemm_batched(int m, int n, int k, double alpha, const void*
     if (status != 0) throw MachineError("cublasDgemmBatched: status " + std::to_string(status));
 }
 
-DgemmRate cublas_dgemm_rate(const CublasLibrary& cublas, double seconds) {
+namespace {
+
+constexpr std::int64_t kSizes[] = {4096, 8192};
+constexpr std::int64_t kBeside = std::int64_t{256} << 20;  // for cuBLAS's workspace and code
+std::int64_t bytes_of_three(std::int64_t n) { return 3 * n * n * 8; }
+
+}  // namespace
+
+GemmRate cublas_dgemm_rate(const CublasLibrary& cublas, double seconds, std::int64_t room) {
     if (!cublas.available()) return {};
     namespace cuda = kernels::cuda;
-    DgemmRate rate;
-    for (std::int64_t n : {4096, 8192}) {
+    GemmRate rate;
+    std::int64_t largest = 0;
+    for (const auto n : kSizes)
+        if (bytes_of_three(n) + kBeside <= room) largest = n;
+    for (const auto n : kSizes) {
+        if (n > largest) break;
         std::vector<double> host(static_cast<std::size_t>(n * n));
         for (std::size_t x = 0; x < host.size(); ++x)
             host[x] = static_cast<double>(mix64(x) >> 11) * 0x1p-52 - 1;  // all bits in use, as in real operands
@@ -87,7 +99,7 @@ DgemmRate cublas_dgemm_rate(const CublasLibrary& cublas, double seconds) {
             const double t = timed();
             if (run > 0) rate.best_gflops = std::max(rate.best_gflops, flops / t * 1e-9);
         }
-        if (n != 8192 || seconds <= 0) continue;
+        if (n != largest || seconds <= 0) continue;
         double total = 0;
         int calls = 0;
         for (; total < seconds; ++calls) total += timed();

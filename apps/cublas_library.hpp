@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "probe/rates.hpp"
+
 namespace tessera::bench {
 
 class CublasLibrary {
@@ -30,11 +32,10 @@ class CublasLibrary {
 };
 
 /// Square products of 4096 and 8192 on resident pseudo-random operands, in GF/s: the best call, and the mean of calls
-/// of 8192 one after another for so many seconds (0: none). Zeros without cuBLAS.
-struct DgemmRate {
-    double best_gflops = 0, mean_gflops = 0;
-};
-DgemmRate cublas_dgemm_rate(const CublasLibrary& cublas, double seconds);
+/// of the larger one after another for so many seconds (0: none). Everything it takes (up to 1.8 GiB) is given back
+/// when it returns, but for cuBLAS's own; sizes for which there is no `room` are left out. Zeros without cuBLAS or
+/// room.
+GemmRate cublas_dgemm_rate(const CublasLibrary& cublas, double seconds, std::int64_t room = INT64_MAX);
 inline double cublas_dgemm_gflops(const CublasLibrary& cublas) { return cublas_dgemm_rate(cublas, 0).best_gflops; }
 
 }  // namespace tessera::bench

@@ -51,7 +51,9 @@ void add_planning(CLI::App& command, PlanningOptions& o, bool problem_required) 
                "machine's)");
     command.add_option("--algorithm", o.algorithm, "auto, stationary_b, outer_product, split_k or replicate_b")
         ->capture_default_str();
-    command.add_option("--blocks", o.blocks, "how device blocks are formed: auto, worst_fit or patches")
+    command
+        .add_option("--blocks", o.blocks,
+                    "device blocks: auto, columns, patches (of rows and columns) or worst_fit (published)")
         ->capture_default_str();
     command.add_option("--grid", o.grid, "ranks as PxQ, of stationary_b and outer_product (default: from the shapes)");
     add_parameters(command, o.parameters);

@@ -26,8 +26,8 @@ nlohmann::json to_json(const ContractionSummary& s) {
         {"seconds", s.seconds},
         {"plan_seconds", r.plan_seconds},
         {"gflops", gflops(s)},
-        {"gemm_gflops", s.gemm_gflops},
-        {"fraction_of_gemm", fraction(s)},
+        {"gemm_gflops", s.gemm_gflops > 0 ? nlohmann::json(s.gemm_gflops) : nlohmann::json()},
+        {"fraction_of_gemm", s.gemm_gflops > 0 ? nlohmann::json(fraction(s)) : nlohmann::json()},
         {"density", {{"a", s.density_a}, {"b", s.density_b}, {"c", s.density_c}}},
         {"bytes",
          {{"a", r.bytes_a},
@@ -60,6 +60,7 @@ nlohmann::json to_json(const ContractionSummary& s) {
         const auto info = kernels::cuda::device_info(r.devices.front());
         j["device"] = info.name;
         j["driver"] = info.driver;
+        for (const int d : r.devices) j["device_names"].push_back(kernels::cuda::device_info(d).name);
     }
     if (s.gemm_sustained_gflops > 0) j["gemm_sustained_gflops"] = s.gemm_sustained_gflops;
     return j;
@@ -79,6 +80,9 @@ std::string to_text(const ContractionSummary& s) {
         if (s.gemm_gflops > 0)
             out += fmt::format(", {:.0f} % of {} GEMM rate of {:.1f} GFLOP/s", 100 * fraction(s),
                                r.devices.empty() ? "this machine's" : "the devices'", s.gemm_gflops);
+        if (s.gemm_gflops > 0 && s.gemm_sustained_gflops > 0)
+            out += fmt::format(", {:.0f} % of its mean of {:.1f}", 100 * gflops(s) / s.gemm_sustained_gflops,
+                               s.gemm_sustained_gflops);
         out += "\n";
         out += fmt::format("work        {} in {} tile products", format_flops(r.flops), format_count(r.products));
         if (r.made_tiles > 0) out += fmt::format(", {} tiles made on demand", format_count(r.made_tiles));
@@ -87,7 +91,7 @@ std::string to_text(const ContractionSummary& s) {
     out += fmt::format("density     A {:.2f} %, B {:.2f} %, C {:.2f} %\n", 100 * s.density_a, 100 * s.density_b,
                        100 * s.density_c);
     if (r.ranks > 1)
-        out += std::isnan(r.overlap)
+        out += std::isnan(r.overlap) || !r.devices.empty()
                    ? fmt::format("messages    {} sent\n", format_bytes(r.sent_bytes))
                    : fmt::format("messages    {} sent, {:.0f} % of the time they took was hidden behind work\n",
                                  format_bytes(r.sent_bytes), 100 * r.overlap);
@@ -95,6 +99,9 @@ std::string to_text(const ContractionSummary& s) {
         out += fmt::format("transfers   {} to devices, {} back, {} from device to device; {} on a device at most\n",
                            format_bytes(r.loaded_bytes), format_bytes(r.stored_bytes), format_bytes(r.copied_bytes),
                            format_bytes(r.peak_device_bytes));
+    if (!r.devices.empty() && !std::isnan(r.overlap))
+        out += fmt::format("overlap     {:.0f} % of the time with transfers under way the devices also worked\n",
+                           100 * r.overlap);
     out += fmt::format("memory      {} of tiles at most (A {}, B {}, C {})\n", format_bytes(r.peak_host_bytes),
                        format_bytes(r.bytes_a), format_bytes(r.bytes_b), format_bytes(r.bytes_c));
     if (r.left_out > 0 || r.dropped_tiles > 0)

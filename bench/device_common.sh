@@ -8,27 +8,26 @@ find_cublas() {
 }
 
 # sanitize PREFIX-OR-FOLDER/ TEST FILTER OUTPUT-STEM [TOOLS]: memcheck (leaks included) and racecheck, each into a file of its own.
-# racecheck takes TEST_race where there is one: a build with -DTESSERA_RACECHECK. The program itself is started, not the bundle's
-# script: the tool would go into every process of that too (ldd, grep), and one of them was seen to abort in it.
+# racecheck takes TEST_race where there is one: a build with -DTESSERA_RACECHECK (make bundle RACECHECK=1). The first line of
+# each file says which build it was. MEMCHECK: further options of memcheck.
 sanitize() {
     command -v compute-sanitizer > /dev/null || return 0
     for tool in ${5:-memcheck racecheck}; do
+        # A bundle's program is started without its script: the tool has ended in a segmentation fault of its own on the shells.
         case $1 in
-            */) folder=$1 start=$1 ;;
-            *)
-                root=$(dirname "$1")
-                folder=$root/bin/
-                libraries=$root/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-                LD_LIBRARY_PATH=$libraries ldd "$folder$2" | grep -q 'libmpi.*not found' && libraries=$libraries:$root/lib-mpi
-                start="env LD_LIBRARY_PATH=$libraries $folder"
-                ;;
+            */) folder=$1 libraries= ;;
+            *) folder=$(dirname "$1")/bin/ libraries=$(dirname "$1")/lib:$(dirname "$1")/lib-mpi: ;;
         esac
         name=$2
         [ $tool = racecheck ] && [ -x "$folder$2_race" ] && name=$2_race
         more=
-        [ $tool = memcheck ] && more="--leak-check full"
+        [ $tool = memcheck ] && more="--leak-check full ${MEMCHECK:-}"
+        build=$([ "$name" = "$2" ] && echo "as released" || echo "with -DTESSERA_RACECHECK")
+        commit=$(cat "$folder../commit" 2> /dev/null || git -C "$(dirname "$0")" describe --always --dirty --abbrev=12 --exclude='*' 2> /dev/null || echo unknown)
+        echo "$name, built $build, of commit $commit: compute-sanitizer --tool $tool $more --gtest_filter=$3" > "$4-$tool.txt"
         # shellcheck disable=SC2086
-        timeout "${SANITIZER_SECONDS:-150}" compute-sanitizer --tool $tool $more --target-processes all $start$name --gtest_filter="$3" > "$4-$tool.txt" 2>&1
+        LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:-} timeout "${SANITIZER_SECONDS:-150}" compute-sanitizer --tool $tool $more --target-processes all \
+            "$folder$name" --gtest_filter="$3" >> "$4-$tool.txt" 2>&1
         echo "$name $tool: status $?: $(tail -1 "$4-$tool.txt")$(grep -q '^Aborted' "$4-$tool.txt" && echo ', but a process aborted')"
     done
 }

@@ -8,6 +8,8 @@ out=$1
 prefix=${2:-}
 rows=${3:-test v1 v1_16 v1_000 dense synthetic v2 v3 energy simulate sanitizer}
 here=$(cd "$(dirname "$0")/.." && pwd)
+molecules=$here/share/molecules
+[ -d "$molecules" ] || molecules=$here/share/tessera/molecules  # in a bundle
 mkdir -p "$out"
 go() {
     name=$1
@@ -69,7 +71,7 @@ for row in $rows; do
                 grep -A4 Failure "$out/cuda_mpi_$name.log" | head -40
             done
             # The command line on the device, its errors included.
-            MOLECULES=$here/share/molecules limited 150 command_line > "$out/command_line.log" 2>&1
+            MOLECULES=$molecules limited 150 command_line > "$out/command_line.log" 2>&1
             echo "command_line.sh: status $?: $(tail -1 "$out/command_line.log")"
             grep FAILED "$out/command_line.log"
             ;;
@@ -84,7 +86,7 @@ for row in $rows; do
         energy)
             for devices in none 0; do
                 file=energy-c4h10-devices-$devices
-                limited 90 tessera energy "$here/share/molecules/c4h10.xyz" --frozen-core --devices $devices --json > "$out/$file.json" 2> "$out/$file.log"
+                limited 90 tessera energy "$molecules/c4h10.xyz" --frozen-core --devices $devices --json > "$out/$file.json" 2> "$out/$file.log"
                 echo "$file: status $?: $(tr -d '\n ' < "$out/$file.json" | cut -c1-900)"
             done
             ;;
@@ -98,7 +100,10 @@ for row in $rows; do
             done
             ;;
         sanitizer)
-            sanitize "${prefix:-$here/build/tests/}" cuda_execute_test 'CudaExecute/1.Random*:CudaExecuteOnce.Larg*' "$out/execute"
+            sanitize "${prefix:-$here/build/tests/}" cuda_execute_test 'CudaExecute/1.Random*:CudaExecuteOnce.Larg*' "$out/execute" racecheck
+            sanitize "${prefix:-$here/build/tests/}" cuda_execute_test 'CudaExecute/*.Random*:CudaExecuteOnce.Larg*' "$out/execute" memcheck
+            # Calls that fail are what this one is about: none of them may leak.
+            MEMCHECK="--report-api-errors no" sanitize "${prefix:-$here/build/tests/}" cuda_execute_test 'CudaExecuteOnce.Faults' "$out/execute-faults" memcheck
             ;;
     esac
 done

@@ -2,6 +2,7 @@
 # One relocatable archive of what was built: the program, the CUDA tests, the benches and the shared libraries they
 # need, for machines that have a driver (and cuBLAS, MPI) but none of the Debian packages.
 # usage: bundle.sh [build-directory] [archive]     then there: tar xf ARCHIVE && tessera-bundle/run tessera --version
+# RACECHECK=1: the tests of build-racecheck (scripts/racecheck.sh) too, as NAME_race.
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
 build=${1:-$here/build}
@@ -13,6 +14,16 @@ mkdir -p "$stage/tessera-bundle/bin" "$stage/tessera-bundle/lib"
 for program in "$build/tessera" "$build"/bench/* "$build"/tests/cuda_*; do
     [ -f "$program" ] && [ -x "$program" ] && cp "$program" "$stage/tessera-bundle/bin/"
 done
+if [ "${RACECHECK:-0}" = 1 ]; then
+    for program in "$here"/build-racecheck/tests/cuda_*; do
+        [ -f "$program" ] && [ -x "$program" ] && cp "$program" "$stage/tessera-bundle/bin/$(basename "$program")_race"
+    done
+fi
+# The scripts of the device tables find the rest of the bundle beside themselves.
+mkdir -p "$stage/tessera-bundle/bench" "$stage/tessera-bundle/tests/cuda"
+cp "$here"/bench/*_device.sh "$here/bench/device_common.sh" "$stage/tessera-bundle/bench/"
+cp "$here/tests/cuda/command_line.sh" "$stage/tessera-bundle/tests/cuda/"
+git -C "$here" describe --always --dirty --abbrev=12 --exclude='*' > "$stage/tessera-bundle/commit" 2> /dev/null || echo unknown > "$stage/tessera-bundle/commit"
 mkdir -p "$stage/tessera-bundle/share/tessera"
 cp -r "$here/machines" "$here/share/basis" "$here/share/molecules" "$stage/tessera-bundle/share/tessera/"
 strip --strip-unneeded "$stage"/tessera-bundle/bin/* 2>/dev/null || true

@@ -6,6 +6,8 @@
 #include "tessera/comm/world.hpp"
 #include "tessera/contract/contract.hpp"
 #include "tessera/index/contraction_spec.hpp"
+#include "tessera/io/hdf5.hpp"
+#include "tessera/io/npy.hpp"
 #include "tessera/plan/plan.hpp"
 #include "tessera/simulate/simulate.hpp"
 #include "tessera/storage/memory.hpp"

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/check.hpp"
+
 namespace tessera {
 
 namespace {
@@ -26,6 +28,8 @@ int ranks_on_node() {
 }
 
 int resolve_threads(int threads) {
+    require(threads >= 0 && threads <= kMostThreads, "threads: {} is outside 0..{} (0: all cores)", threads,
+            kMostThreads);
     static const int own = own_cores();
     return threads > 0 ? threads : own;
 }

@@ -10,7 +10,8 @@ namespace tessera {
 /// Ranks on this node, as Open MPI, MPICH (Intel MPI, MVAPICH) or Slurm tell each of them; 1 without ranks.
 int ranks_on_node();
 
-/// threads <= 0 means all cores this process may use; ranks on one node share them.
+inline constexpr int kMostThreads = 4096;
+/// 0 means all cores this process may use; ranks on one node share them. UserError outside 0..kMostThreads.
 int resolve_threads(int threads);
 
 /// Calls body(i) for i in [0, n), dynamically scheduled in chunks; the first exception stops the loop and is rethrown.

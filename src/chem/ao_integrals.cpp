@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/parallel.hpp"
-
 namespace tessera::chem {
 
 std::unique_ptr<Integrals::Coulomb> EnginePool::take() {
@@ -107,11 +105,21 @@ void make_tile(const Basis& basis, const AoTiling& tiling, const PairIndex& pair
                 }
 }
 
-Shape lower_half(const Tiling& pairs) {
-    const TileGrid grid{pairs, pairs};
+/// The tiles (P|Q), P >= Q, without those that engines would skip as a whole.
+Shape lower_half(const Integrals& integrals, const AoTiling& tiling, const PairIndex& pairs) {
+    const auto& of_shells = integrals.schwarz_largest();
+    std::vector<double> most;
+    for (std::int64_t p = 0; p < pairs.pairs().tile_count(); ++p) {
+        const auto i = pairs.tile_i(p), j = pairs.tile_j(p);
+        const auto bi = tiling.first_shell[i], bj = tiling.first_shell[j];
+        most.push_back(
+            of_shells.block(bi, bj, tiling.first_shell[i + 1] - bi, tiling.first_shell[j + 1] - bj).maxCoeff());
+    }
+    const TileGrid grid{pairs.pairs(), pairs.pairs()};
     std::vector<ShapeEntry> entries;
-    for (std::int64_t p = 0; p < pairs.tile_count(); ++p)
-        for (std::int64_t q = 0; q <= p; ++q) entries.push_back({grid.ordinal({p, q}), 0.0});
+    for (std::int64_t p = 0; p < pairs.pairs().tile_count(); ++p)
+        for (std::int64_t q = 0; q <= p; ++q)
+            if (!Integrals::negligible(most[p] * most[q])) entries.push_back({grid.ordinal({p, q}), 0.0});
     return Shape(grid, std::move(entries));
 }
 
@@ -121,13 +129,22 @@ AoIntegrals::AoIntegrals(const Integrals& integrals, AoTiling tiling, int thread
     : tiling_(std::move(tiling)), pairs_(tiling_.functions) {
     EnginePool engines(integrals);
     tiles_ = Tensor<double>::generate(
-        lower_half(pairs_.pairs()),
+        lower_half(integrals, tiling_, pairs_),
         [&](const TileInfo& info, std::span<double> out) {
             engines.with([&](Integrals::Coulomb& engine) {
                 make_tile(integrals.basis(), tiling_, pairs_, info.coordinates[0], info.coordinates[1], engine, out);
             });
         },
         threads);
+}
+
+std::span<const double> AoIntegrals::tile(std::int64_t p, std::int64_t q) const {
+    return tiles_.tile({std::max(p, q), std::min(p, q)});
+}
+
+double AoIntegrals::norm(std::int64_t p, std::int64_t q) const {
+    const auto slot = tiles_.shape().find(tiles_.grid().ordinal({std::max(p, q), std::min(p, q)}));
+    return slot ? tiles_.shape().norm_of(*slot) : 0.0;
 }
 
 GeneratedTensor<double> AoIntegrals::half_unpacked(std::int64_t first, std::int64_t last) const {
@@ -138,13 +155,12 @@ GeneratedTensor<double> AoIntegrals::half_unpacked(std::int64_t first, std::int6
     for (std::int64_t o = 0; o < grid.tile_total(); ++o) {
         const auto at = grid.coordinates(TileOrdinal{o});
         const auto p = first + at[0], q = pairs_.tile_of(std::max(at[1], at[2]), std::min(at[1], at[2]));
-        const auto slot = tiles_.shape().find(tiles_.grid().ordinal({std::max(p, q), std::min(p, q)}));
-        entries.push_back({TileOrdinal{o}, 1.4142135623730952 * tiles_.shape().norm_of(*slot)});
+        if (const double n = norm(p, q); n > 0) entries.push_back({TileOrdinal{o}, 1.4142135623730952 * n});
     }
     auto make = [this, first](const TileInfo& info, std::span<double> out) {
         const auto p = first + info.coordinates[0], l = info.coordinates[1], s = info.coordinates[2];
         const auto q = pairs_.tile_of(std::max(l, s), std::min(l, s));
-        const auto tile = tiles_.tile({std::max(p, q), std::min(p, q)});
+        const auto values = tile(p, q);
         const auto np = info.extents[0], nq = pairs_.pairs().size(TileIndex{q});
         const auto nl = info.extents[1], ns = info.extents[2];
         // Element (x, y) of the wanted pair tiles p and q in the stored tile.
@@ -154,7 +170,7 @@ GeneratedTensor<double> AoIntegrals::half_unpacked(std::int64_t first, std::int6
         for (std::int64_t begin = 0; begin < np; begin += kStreams) {
             const auto end = std::min(np, begin + kStreams);
             pairs_.for_each(q, [&](std::int64_t a, std::int64_t b, std::int64_t place) {
-                const double* from = tile.data() + place * step_q;
+                const double* from = values.data() + place * step_q;
                 for (std::int64_t x = begin; x < end; ++x) {
                     const double value = from[x * step_p];
                     double* to = out.data() + x * nl * ns;
@@ -165,74 +181,6 @@ GeneratedTensor<double> AoIntegrals::half_unpacked(std::int64_t first, std::int6
         }
     };
     return {Shape(grid, std::move(entries)), std::move(make)};
-}
-
-Matrix AoIntegrals::two_electron(const Matrix& density, int threads) const {
-    const auto n = pairs_.single().extent();
-    // Small matrices are done sooner than a second thread wakes.
-    const int team = n < 40 ? 1 : resolve_threads(threads);
-    std::vector<Matrix> coulomb(static_cast<std::size_t>(team)), exchange(static_cast<std::size_t>(team));
-    std::atomic<std::int64_t> next{0};
-    parallel_region(team, [&](int thread, int) {
-        Matrix& j = coulomb[thread] = Matrix::Zero(n, n);
-        Matrix& k = exchange[thread] = Matrix::Zero(n, n);
-        for (std::int64_t t; (t = next.fetch_add(1)) < tiles_.tile_count();) {
-            const auto at = tiles_.grid().coordinates(tiles_.shape().tile(t));
-            const auto p = at[0], q = at[1];
-            const auto tile = tiles_.tile(t);
-            const auto m0 = pairs_.begin(pairs_.tile_i(p)), n0 = pairs_.begin(pairs_.tile_j(p));
-            const auto l0 = pairs_.begin(pairs_.tile_i(q)), s0 = pairs_.begin(pairs_.tile_j(q));
-            const auto columns = pairs_.pairs().size(TileIndex{q});
-            const bool diagonal_q = pairs_.tile_i(q) == pairs_.tile_j(q);
-            const auto width = pairs_.size(pairs_.tile_j(q)), height = pairs_.size(pairs_.tile_i(q));
-            std::vector<double> weighted(static_cast<std::size_t>(width));
-            pairs_.for_each(p, [&](std::int64_t a, std::int64_t b, std::int64_t place) {
-                const auto m = m0 + a, o = n0 + b;
-                // Each stored value stands for up to eight; a pair or pair of pairs equal to its mirror counts half.
-                const double half_p = m == o ? 0.5 : 1.0;
-                const double* row = tile.data() + place * columns;
-                double sum = 0;
-                std::int64_t place_q = 0;
-                for (std::int64_t c = 0; c < height; ++c) {
-                    const auto l = l0 + c;
-                    const auto count = diagonal_q ? c + 1 : width;
-                    double* v = weighted.data();
-                    for (std::int64_t d = 0; d < count; ++d) v[d] = half_p * row[d];
-                    if (diagonal_q) v[c] *= 0.5;
-                    if (p == q)
-                        for (std::int64_t d = std::max<std::int64_t>(0, place - place_q); d < count; ++d)
-                            v[d] *= place == place_q + d ? 0.5 : 0.0;
-                    const double *dm = &density(m, s0), *dn = &density(o, s0), *dl = &density(l, s0);
-                    double *km = &k(m, s0), *kn = &k(o, s0), *jl = &j(l, s0);
-                    const double dml = density(m, l), dnl = density(o, l), dmn = density(m, o);
-                    double kml = 0, knl = 0, jmn = 0;
-#pragma omp simd reduction(+ : kml, knl, jmn)
-                    for (std::int64_t d = 0; d < count; ++d) {
-                        jmn += v[d] * dl[d];
-                        kml += v[d] * dn[d];
-                        knl += v[d] * dm[d];
-                    }
-#pragma omp simd
-                    for (std::int64_t d = 0; d < count; ++d) jl[d] += v[d] * dmn;
-#pragma omp simd
-                    for (std::int64_t d = 0; d < count; ++d) km[d] += v[d] * dnl;
-#pragma omp simd
-                    for (std::int64_t d = 0; d < count; ++d) kn[d] += v[d] * dml;
-                    sum += jmn;
-                    k(m, l) += kml;
-                    k(o, l) += knl;
-                    row += count;
-                    place_q += count;
-                }
-                j(m, o) += sum;
-            });
-        }
-    });
-    Matrix out = Matrix::Zero(n, n);
-    // J gathered one of (mn), (nm) twice over; K gathered one of (ml), (lm) twice over.
-    for (int t = 0; t < team; ++t)
-        if (coulomb[t].size()) out += 2.0 * 2.0 * coulomb[t] - exchange[t];
-    return out + out.transpose().eval();
 }
 
 }  // namespace tessera::chem

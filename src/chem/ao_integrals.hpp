@@ -1,6 +1,5 @@
 #pragma once
-// The Coulomb integrals over basis functions: tiles by groups of shells, stored once per symmetric pair of pairs, and
-// the Fock matrix made of them.
+// The Coulomb integrals over basis functions: tiles by groups of shells, stored once per symmetric pair of pairs.
 
 #include <functional>
 #include <memory>
@@ -44,15 +43,16 @@ AoTiling tile_clusters(const Basis& basis, const std::vector<std::int64_t>& clus
 /// Runs of neighbouring tiles joined while they have no more than `target` functions.
 AoTiling merge_tiles(const AoTiling& tiling, std::int64_t target);
 
-/// (p|q), tiles p >= q only, over pairs of basis functions.
+/// (p|q), tiles p >= q only, over pairs of basis functions; without those that are negligible by their Schwarz bounds.
 class AoIntegrals {
   public:
     AoIntegrals(const Integrals& integrals, AoTiling tiling, int threads);
     const PairIndex& pairs() const { return pairs_; }
+    /// The stored tile (p|q), or (q|p) where p < q, and its norm; empty where it is negligible.
+    std::span<const double> tile(std::int64_t p, std::int64_t q) const;
+    double norm(std::int64_t p, std::int64_t q) const;
     /// (p|l s) for the tiles first to last (excluded) of p, made from the stored tiles on demand.
     GeneratedTensor<double> half_unpacked(std::int64_t first, std::int64_t last) const;
-    /// 2 J - K of a density with trace (number of electrons) / 2.
-    Matrix two_electron(const Matrix& density, int threads) const;
 
   private:
     AoTiling tiling_;

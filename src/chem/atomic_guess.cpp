@@ -64,12 +64,14 @@ Matrix average(const Basis& basis, int l, const Matrix& f) {
     return out;
 }
 
-AtomicGuess free_atom(int number, const BasisSet& set, int threads) {
+AtomicGuess free_atom(int number, const BasisSet& set, TensorWork& work) {
     Molecule atom;
     atom.atoms.push_back({number, {0, 0, 0}});
-    const Integrals integrals(place(set, atom), threads);
+    const Integrals integrals(place(set, atom), work.threads());
     const Basis& basis = integrals.basis();
-    const AoIntegrals coulomb(integrals, tile_atoms(basis, 16), threads);
+    const AoIntegrals coulomb(integrals, tile_atoms(basis, 16), work.threads());
+    TwoElectron two_electron(coulomb);
+    const Tiling& functions = coulomb.pairs().single();
     const Matrix h = integrals.core_hamiltonian(atom), s = integrals.overlap();
     const auto electrons = electrons_by_momentum(number);
     std::vector<Vector> cores;
@@ -99,7 +101,7 @@ AtomicGuess free_atom(int number, const BasisSet& set, int threads) {
         const double change = (next - d).norm();
         d = next;
         if (change < 1e-5) break;
-        const Matrix g = h + coulomb.two_electron(d, threads);
+        const Matrix g = h + to_matrix(two_electron.of(to_tensor(d, functions, functions), work));
         f = iteration == 0 ? g : (0.5 * f + 0.5 * g).eval();
     }
     AtomicGuess out{std::move(d), Matrix(basis.functions, static_cast<Eigen::Index>(cores.size()))};
@@ -109,11 +111,11 @@ AtomicGuess free_atom(int number, const BasisSet& set, int threads) {
 
 }  // namespace
 
-AtomicGuess atomic_guess(const Molecule& molecule, const BasisSet& set, const Basis& basis, int threads) {
+AtomicGuess atomic_guess(const Molecule& molecule, const BasisSet& set, const Basis& basis, TensorWork& work) {
     std::map<int, AtomicGuess> known;
     Eigen::Index cores = 0;
     for (const auto& a : molecule.atoms) {
-        if (!known.contains(a.number)) known[a.number] = free_atom(a.number, set, threads);
+        if (!known.contains(a.number)) known[a.number] = free_atom(a.number, set, work);
         cores += known[a.number].cores.cols();
     }
     AtomicGuess out{Matrix::Zero(basis.functions, basis.functions), Matrix::Zero(basis.functions, cores)};

@@ -55,20 +55,34 @@ constexpr double kMostlyCore = 0.9;              // of a frozen orbital
 constexpr double kScreenNoticed = 1e-6;          // hartree
 constexpr std::size_t kAtomsInScreenedTile = 2;  // smaller tiles have tighter bounds, but more of them cost more
 
+/// Seconds from here to its end, also where that is an exception: what did not converge took its time.
+class Stopwatch {
+  public:
+    explicit Stopwatch(double& seconds) : seconds_(seconds) {}
+    Stopwatch(const Stopwatch&) = delete;
+    Stopwatch& operator=(const Stopwatch&) = delete;
+    ~Stopwatch() { seconds_ = now_seconds() - start_; }
+
+  private:
+    double& seconds_;
+    double start_ = now_seconds();
+};
+
 class Calculation {
   public:
     Calculation(const Molecule& molecule, const EnergyOptions& options)
         : molecule_(molecule),
           options_(options),
+          field_({.threads = options.threads}),
           work_({options.threads, options.communicator, options.devices, options.device_memory, options.share_from,
                  options.device_from}) {}
 
     EnergyResult run() {
         const double start = now_seconds();
         const auto finish = [&] {
-            result_.contractions = work_.count();
-            result_.contraction_seconds = work_.seconds();
-            result_.contraction_flops = work_.flops();
+            result_.contractions = field_.count() + work_.count();
+            result_.contraction_seconds = field_.seconds() + work_.seconds();
+            result_.contraction_flops = field_.flops() + work_.flops();
             const auto& there = work_.on_devices();
             result_.device_contractions = there.count;
             result_.device_contraction_flops = there.flops;
@@ -130,11 +144,13 @@ class Calculation {
 
     Molecule molecule_;  // its atoms in the order of their clusters
     const EnergyOptions& options_;
+    TensorWork field_;  // of the Hartree-Fock iterations, which each rank does on its cores
     TensorWork work_;
     EnergyResult result_;
     std::unique_ptr<Integrals> integrals_;
     std::unique_ptr<AoIntegrals> ao_;
     AoTiling ao_tiling_, direct_tiling_;  // of the stored integrals, and of those made anew in each iteration
+    std::int64_t fock_kept_ = 0;          // bytes; see NeededMemory
     RhfResult scf_;
     std::int64_t core_ = 0;  // of the occupied orbitals, the first ones
     std::optional<Checkpoint> checkpoint_;
@@ -188,16 +204,16 @@ void Calculation::check_memory(const Basis& basis) {
     question.threads = resolve_threads(options_.threads);
     question.ranks = options_.communicator ? options_.communicator->size() : 1;
     question.checkpoint = !options_.checkpoint.empty();
-    const auto needed = needed_bytes(question);
+    const auto [needed, fock] = needed_memory(question);
     result_.memory_estimate = needed;
+    fock_kept_ = fock;
     if (needed <= memory_limit()) return;
     question.abcd = Abcd::direct;
-    const bool direct_would =
-        options_.abcd == Abcd::stored && options_.method >= Method::ccsd && needed_bytes(question) < needed;
-    refuse_memory(
-        fmt::format("{} ({} bytes){}", format_bytes(needed), needed,
-                    direct_would ? fmt::format("; --abcd direct needs {}", format_bytes(needed_bytes(question))) : ""),
-        needed);
+    const auto with_direct = needed_memory(question).bytes;
+    const bool direct_would = options_.abcd == Abcd::stored && options_.method >= Method::ccsd && with_direct < needed;
+    refuse_memory(fmt::format("{} ({} bytes){}", format_bytes(needed), needed,
+                              direct_would ? fmt::format("; --abcd direct needs {}", format_bytes(with_direct)) : ""),
+                  needed);
 }
 
 /// Where the stored integrals alone are too much, before anything grows with the number of atoms.
@@ -274,21 +290,21 @@ void Calculation::self_consistent_field() {
         if (counts.virtuals > 0)
             checkpoint_ = read_checkpoint(options_.checkpoint, counts, input_rows_, overlap, options_.communicator);
     }
-    double start = now_seconds();
+    const double start = now_seconds();
     ao_ = std::make_unique<AoIntegrals>(*integrals_, ao_tiling_, options_.threads);
     result_.integral_seconds = now_seconds() - start;
     say(fmt::format("integrals in {:.2f} s", result_.integral_seconds));
 
-    start = now_seconds();
+    const Stopwatch time(result_.scf_seconds);
     RhfOptions how;
     how.converge = options_.converge;
     how.max_iterations = options_.max_iterations;
-    how.threads = options_.threads;
+    how.fock_kept = fock_kept_;
     how.log = options_.log;
     how.warn = [this](const std::string& line) { warn(line); };
     say("RHF");
-    const AtomicGuess guess = atomic_guess(molecule_, set, basis, options_.threads);
-    scf_ = rhf(molecule_, *integrals_, *ao_, guess.density, how);
+    const AtomicGuess guess = atomic_guess(molecule_, set, basis, field_);
+    scf_ = rhf(molecule_, *integrals_, *ao_, guess.density, how, field_);
     part_core(guess.cores);
     if (options_.communicator) share_orbitals(*options_.communicator);
     result_.nuclear = molecule_.nuclear_repulsion();
@@ -299,7 +315,6 @@ void Calculation::self_consistent_field() {
     result_.basis_functions = basis.functions;
     result_.occupied = scf_.occupied - result_.frozen;
     result_.virtuals = scf_.coefficients.cols() - scf_.occupied;
-    result_.scf_seconds = now_seconds() - start;
 }
 
 /// The core orbitals are the first ones from here on, frozen or not.
@@ -354,7 +369,8 @@ void Calculation::correlate() {
     say(fmt::format("transformed to {} occupied ({} frozen) and {} virtual orbitals in {:.2f} s", result_.occupied,
                     result_.frozen, result_.virtuals, result_.transform_seconds));
 
-    start = now_seconds();
+    std::optional<Stopwatch> time;
+    if (cc) time.emplace(result_.ccsd_seconds);
     Amplitudes t;
     t.t2 = first_order_doubles(mo, orbitals);
     result_.mp2 = correlation_energy(mo, t.t2, work_);
@@ -396,7 +412,7 @@ void Calculation::correlate() {
     result_.ccsd = cc_result.energy;
     result_.iterations = cc_result.iterations;
     result_.t1_diagnostic = norm(cc_result.amplitudes.t1) / std::sqrt(2.0 * static_cast<double>(result_.occupied));
-    result_.ccsd_seconds = now_seconds() - start;
+    time.reset();
     if (options_.method != Method::ccsd_t) return;
 
     abcd.reset();
@@ -432,10 +448,10 @@ void Calculation::report_screening(DirectAbcd& abcd, const MoIntegrals& mo, cons
         divide_by_energies(left_out, orbitals);
         result_.screen_change = -correlation_energy(mo, left_out, work_);
     }
-    say(fmt::format("screening skipped {} of {} tiles of integrals; the energy changed by {:.1e} (first order)",
+    say(fmt::format("screening skipped {} of {} tiles of integrals; the CCSD energy changed by {:.1e} (first order)",
                     result_.v_tiles - result_.v_tiles_made, result_.v_tiles, result_.screen_change));
     if (!(std::abs(result_.screen_change) < kScreenNoticed))
-        warn(fmt::format("--screen {:g} changed the energy by {:.1e} (first order): a smaller one is more exact",
+        warn(fmt::format("--screen {:g} changed the CCSD energy by {:.1e} (first order): a smaller one is more exact",
                          options_.screen, result_.screen_change));
 }
 

@@ -124,6 +124,8 @@ std::array<Matrix, 3> Integrals::dipole() const {
     return out;
 }
 
+bool Integrals::negligible(double bound) { return bound < kSkip; }
+
 struct Integrals::Coulomb::Engine {
     libint2::Engine engine;
 };
@@ -136,7 +138,7 @@ Integrals::Coulomb::Coulomb(const Integrals& of) : of_(of) {
 Integrals::Coulomb::~Coulomb() = default;
 
 const double* Integrals::Coulomb::block(std::int64_t i, std::int64_t j, std::int64_t k, std::int64_t l) {
-    if (of_.largest_(i, j) * of_.largest_(k, l) < kSkip) return nullptr;
+    if (negligible(of_.largest_(i, j) * of_.largest_(k, l))) return nullptr;
     const auto& x = *of_.shells_;
     const auto at = [](std::int64_t s) { return static_cast<std::size_t>(s); };
     return engine_->engine

@@ -29,6 +29,8 @@ class Integrals {
     /// sqrt of the largest |(ij|ij)| for shells i, j; and of the sum of (ij|ij): a bound of a block's Frobenius norm.
     const Matrix& schwarz_largest() const { return largest_; }
     const Matrix& schwarz_norm() const { return norm_; }
+    /// Whether blocks of shells with this bound, schwarz_largest of both pairs, are left out.
+    static bool negligible(double bound);
 
     /// (ij|kl) over four shells. One thread uses one at a time.
     class Coulomb {

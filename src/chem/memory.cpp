@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "chem/fock.hpp"
 #include "chem/orbitals.hpp"
 #include "kernels/gemm.hpp"
 
@@ -99,7 +100,7 @@ double of_triples(const Sizes& s) {
 
 }  // namespace
 
-std::int64_t needed_bytes(const MemoryQuestion& q) {
+NeededMemory needed_memory(const MemoryQuestion& q) {
     const PairIndex functions(q.stored->functions);
     Sizes s{};
     s.n = static_cast<double>(q.stored->functions.extent());
@@ -115,10 +116,14 @@ std::int64_t needed_bytes(const MemoryQuestion& q) {
     const double block =
         std::min(function_pairs, std::max(kTransformBlock / (8 * s.n * s.n), largest(functions.pairs())));
 
+    const double largest_row = largest(functions.pairs()) * function_pairs;
+
     // Engines of the integral library are there while integrals are made; the heap keeps some of their memory.
     const double engines = q.threads * static_cast<double>(coulomb_engine_bytes(*q.basis));
-    double bytes = kProgram + shell_pairs(*q.basis) + 8 * (30 + 2 * q.threads) * s.n * s.n;
-    if (q.method == Method::rhf || s.v == 0) return static_cast<std::int64_t>(bytes + 8 * integrals + engines);
+    double bytes = kProgram + kHeap + shell_pairs(*q.basis) + 8 * 40 * s.n * s.n;
+    const double field = std::min<double>(8 * integrals, kFockKept + std::max<double>(kFockBlock, 8 * largest_row));
+    const double scf = bytes + 8 * integrals + field + engines;
+    if (q.method == Method::rhf || s.v == 0) return {static_cast<std::int64_t>(scf), kFockKept};
 
     // Tiles made on demand: room for a few, and for the largest one on each thread; never more than all of them.
     const double of_tile = std::pow(largest(q.stored->functions), 2), tile = static_cast<double>(q.tile);
@@ -127,7 +132,7 @@ std::int64_t needed_bytes(const MemoryQuestion& q) {
                                           direct ? std::pow(largest(q.direct->functions), 4) : 0.0});
     const double all_made = std::max(s.o * s.v, direct ? s.n * s.n : s.pairs) * s.n * s.n;
     const double made = std::min(kMadeTiles / 8 + 2 * q.threads * largest_made, all_made);
-    double most = std::max(integrals, of_transform(s, q, integrals, function_pairs, block, made));
+    double most = of_transform(s, q, integrals, function_pairs, block, made);
     if (cc) most = std::max(most, of_ccsd(s, q, made));
     if (q.method == Method::ccsd_t) most = std::max(most, of_triples(s));
     if (q.checkpoint) most += s.doubles;
@@ -139,9 +144,10 @@ std::int64_t needed_bytes(const MemoryQuestion& q) {
     }
     double rest = 8 * most;
     if (cc) rest += (kDiis + kDoubles) * (8 * s.doubles < kSmallTensor ? 4 * s.doubles : kEachTensor);
-    bytes += kHeap + team(s, q, function_pairs) * static_cast<double>(kernels::gemm_workspace_bytes());
+    bytes += team(s, q, function_pairs) * static_cast<double>(kernels::gemm_workspace_bytes());
     bytes += direct ? rest + engines : std::max(rest, engines) + 0.3 * std::min(rest, engines);
-    return static_cast<std::int64_t>(bytes);
+    return {static_cast<std::int64_t>(std::max(bytes, scf)),
+            kFockKept + static_cast<std::int64_t>(std::max(0.0, bytes - scf))};
 }
 
 }  // namespace tessera::chem

@@ -20,8 +20,15 @@ struct MemoryQuestion {
     bool checkpoint = false;
 };
 
-/// Bytes that the process holds at its worst moment: no less, and not much more. Follows the steps of transform(),
-/// ccsd() and triples_energy(); whoever changes what they hold changes this (tests hold it against the real peak).
-std::int64_t needed_bytes(const MemoryQuestion& q);
+/// Bytes that the process holds at its worst moment: no less, and not much more. Follows the steps of rhf(),
+/// transform(), ccsd() and triples_energy(); whoever changes what they hold changes this (tests hold it against the
+/// real peak).
+struct NeededMemory {
+    std::int64_t bytes = 0;
+    /// Of these, what the Hartree-Fock iterations may keep of their integrals (TwoElectron): what is needed later
+    /// anyway, kFockKept at least.
+    std::int64_t fock = 0;
+};
+NeededMemory needed_memory(const MemoryQuestion& q);
 
 }  // namespace tessera::chem

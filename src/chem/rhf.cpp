@@ -13,6 +13,7 @@ namespace {
 
 constexpr double kDependent = 1e-7;        // overlap eigenvalue below which a combination of functions is left out
 constexpr double kNearlyDependent = 1e-5;  // below which digits are lost that a user may miss
+constexpr std::int64_t kTile = 64;         // of orthonormal combinations and of occupied orbitals
 
 }  // namespace
 
@@ -29,16 +30,16 @@ Orthonormal orthonormal_combinations(const Matrix& overlap) {
 }
 
 RhfResult rhf(const Molecule& molecule, const Integrals& integrals, const AoIntegrals& coulomb, const Matrix& guess,
-              const RhfOptions& options) {
+              const RhfOptions& options, TensorWork& work) {
     RhfResult out;
     const double start = now_seconds();
     const auto say = [&](const std::string& line) {
         if (options.log) options.log(line);
     };
     out.overlap = integrals.overlap();
-    const Matrix h = integrals.core_hamiltonian(molecule);
-    const auto [x, smallest] = orthonormal_combinations(out.overlap);
-    out.dropped = h.rows() - x.cols();
+    const auto [orthonormal, smallest] = orthonormal_combinations(out.overlap);
+    const auto combinations = orthonormal.cols();
+    out.dropped = out.overlap.rows() - combinations;
     out.smallest_overlap = smallest;
     const bool near = smallest < kNearlyDependent;
     const auto warn = [&](const std::string& line) {
@@ -55,47 +56,55 @@ RhfResult rhf(const Molecule& molecule, const Integrals& integrals, const AoInte
                         "be less exact than they are converged",
                         smallest));
     out.occupied = molecule.electrons() / 2;
-    require(out.occupied <= x.cols(), "{}: {} electron pairs do not fit in {} orbitals of basis {}", molecule.name,
-            out.occupied, x.cols(), integrals.basis().name);
+    require(out.occupied <= combinations, "{}: {} electron pairs do not fit in {} orbitals of basis {}", molecule.name,
+            out.occupied, combinations, integrals.basis().name);
     const double nuclear = molecule.nuclear_repulsion();
 
-    Diis<Matrix> diis(8, [](const Matrix& a, const Matrix& b) { return a.cwiseProduct(b).sum(); });
+    // Eigenvectors are Eigen's; what is multiplied are tensors m, n over functions, p, q over their orthonormal
+    // combinations, i over occupied orbitals.
+    const Tiling functions = coulomb.pairs().single(), rows = even_tiling(combinations, kTile),
+                 occupied = even_tiling(out.occupied, kTile);
+    const RealTensor h = to_tensor(integrals.core_hamiltonian(molecule), functions, functions);
+    const RealTensor x = to_tensor(orthonormal, functions, rows);
+    TwoElectron two_electron(coulomb, kFockBlock, options.fock_kept);
+    Diis<RealTensor> diis(8, [](const RealTensor& a, const RealTensor& b) { return dot(a, b); });
     // Of the occupied space among the orthonormal combinations: there the gradient keeps its digits where functions
     // depend on each other nearly, which f d s - s d f loses. The guess is no density of this molecule and has none.
-    Matrix projector = Matrix::Zero(x.cols(), x.cols());
-    Matrix density = guess;
+    RealTensor projector(Shape::dense(TileGrid{rows, rows}, 0));
+    RealTensor density = to_tensor(guess, functions, functions);
     double last = 0;
     say(" iter        energy / Eh       change     gradient   diis   time / s");
     for (int iteration = 1; iteration <= options.max_iterations; ++iteration) {
-        const Matrix fock = h + coulomb.two_electron(density, options.threads);
-        const double e = density.cwiseProduct(h + fock).sum() + nuclear;
-        const Matrix f = x.transpose() * fock * x;
-        const Matrix gradient = f * projector - projector * f;
-        const double size = gradient.cwiseAbs().maxCoeff(), change = e - last;
+        const RealTensor fock = add(1.0, h, 1.0, two_electron.of(density, work));
+        const double e = dot(density, add(1.0, h, 1.0, fock)) + nuclear;
+        const RealTensor f = work.product("mp,mq->pq", x, work.product("mn,nq->mq", fock, x));
+        RealTensor gradient = work.product("pr,rq->pq", f, projector);
+        work.add_product("pr,rq->pq", projector, f, gradient, -1);
+        const double size = max_abs(gradient), change = e - last;
         last = e;
         out.iterations = iteration;
         require(std::isfinite(e), "{}: the SCF energy is not a number", molecule.name);
-        if (iteration > 1) diis.add(f, gradient);
+        if (iteration > 1) diis.add(f, std::move(gradient));
         say(fmt::format("{:5} {:18.10f} {:12.2e} {:>12} {:6} {:10.2f}", iteration, e, change,
                         iteration > 1 ? fmt::format("{:.2e}", size) : "-", diis.size(), now_seconds() - start));
         const bool done = iteration > 1 && std::abs(change) < options.converge && size < options.converge;
-        Matrix mixed = f;
+        RealTensor mixed = f;
         if (!done && diis.size() > 1) {
             const auto c = diis.coefficients();
-            mixed.setZero();
-            for (std::size_t i = 0; i < c.size(); ++i) mixed += c[i] * diis.iterate(i);
+            scale(mixed, 0.0);
+            for (std::size_t i = 0; i < c.size(); ++i) axpy(c[i], diis.iterate(i), mixed);
         }
-        const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(mixed);
-        out.coefficients = x * solver.eigenvectors();
-        out.orbital_energies = solver.eigenvalues();
-        const Matrix occupied = out.coefficients.leftCols(out.occupied);
+        const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(to_matrix(mixed));
         if (done) {
+            out.coefficients = to_matrix(work.product("mp,pq->mq", x, to_tensor(solver.eigenvectors(), rows, rows)));
+            out.orbital_energies = solver.eigenvalues();
             out.energy = e;
             return out;
         }
-        density = occupied * occupied.transpose();
-        projector =
-            solver.eigenvectors().leftCols(out.occupied) * solver.eigenvectors().leftCols(out.occupied).transpose();
+        const RealTensor u = to_tensor(solver.eigenvectors().leftCols(out.occupied), rows, occupied);
+        projector = work.product("pi,qi->pq", u, u);
+        const RealTensor c = work.product("mp,pi->mi", x, u);
+        density = work.product("mi,ni->mn", c, c);
     }
     throw NotConverged(
         fmt::format("{}: the SCF did not converge in {} iterations (energy {:.8f}){}", molecule.name,

@@ -4,14 +4,14 @@
 #include <functional>
 #include <string>
 
-#include "chem/ao_integrals.hpp"
+#include "chem/fock.hpp"
 
 namespace tessera::chem {
 
 struct RhfOptions {
     double converge = 1e-8;
     int max_iterations = 100;
-    int threads = 0;
+    std::int64_t fock_kept = kFockKept;  // bytes of integrals over pairs that stay from iteration to iteration
     std::function<void(const std::string&)> log, warn;
 };
 
@@ -30,7 +30,7 @@ struct AtomicGuess {
     Matrix density;  // trace (electrons) / 2
     Matrix cores;    // core orbitals of the atoms as columns, atom by atom; fewer where the basis has no room for them
 };
-AtomicGuess atomic_guess(const Molecule& molecule, const BasisSet& set, const Basis& basis, int threads = 0);
+AtomicGuess atomic_guess(const Molecule& molecule, const BasisSet& set, const Basis& basis, TensorWork& work);
 
 /// X with X^T S X = 1, without the combinations of functions that depend on each other nearly (overlap eigenvalue below
 /// 1e-7); the smallest eigenvalue that is kept.
@@ -42,6 +42,6 @@ Orthonormal orthonormal_combinations(const Matrix& overlap);
 
 /// Throws NotConverged, and UserError where the electrons do not fit the basis.
 RhfResult rhf(const Molecule& molecule, const Integrals& integrals, const AoIntegrals& coulomb, const Matrix& guess,
-              const RhfOptions& options);
+              const RhfOptions& options, TensorWork& work);
 
 }  // namespace tessera::chem

@@ -184,6 +184,11 @@ RealTensor to_tensor(const Matrix& m, const Tiling& rows, const Tiling& columns)
                                 });
 }
 
+Matrix to_matrix(const RealTensor& x) {
+    const auto all = x.to_dense();
+    return Eigen::Map<const Matrix>(all.data(), x.grid().tiling(0).extent(), x.grid().tiling(1).extent());
+}
+
 Tiling even_tiling(std::int64_t extent, std::int64_t target) {
     const auto tiles = std::max<std::int64_t>(1, (extent + target - 1) / target);
     std::vector<std::int64_t> sizes;

@@ -16,7 +16,7 @@ using RealOperand = ContractOperand<double>;
 struct TensorWorkers {
     int threads = 0;
     Communicator* ranks = nullptr;
-    std::vector<int> devices;
+    std::vector<int> devices = {};
     std::int64_t device_memory = 0;
     double share_from = 5e7;  // multiply-adds that pay for messages
     double device_from = -1;  // multiply-adds of a rank that pay for the way to its devices; < 0: by an estimate
@@ -71,6 +71,8 @@ class TensorWork {
 
 /// Rows x columns of a matrix, every tile.
 RealTensor to_tensor(const Matrix& m, const Tiling& rows, const Tiling& columns);
+/// All of a tensor with two indices.
+Matrix to_matrix(const RealTensor& x);
 /// Tiles as even as they can be, of at most `target` elements.
 Tiling even_tiling(std::int64_t extent, std::int64_t target);
 

@@ -58,7 +58,11 @@ int run_ranks_or_abort(Communicator& ranks, const std::function<void()>& work) {
     std::fflush(stdout);
     fmt::print(stderr, "tessera: {}{}\n", many ? fmt::format("rank {}: ", ranks.rank()) : "", one_line(message));
     std::fflush(stderr);
-    if (many) ranks.abort(code);
+    if (many) {
+        // Until the launcher has passed the message on: MPICH's drops what it has not read when a rank aborts.
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        ranks.abort(code);
+    }
     return code;
 }
 

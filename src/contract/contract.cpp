@@ -16,9 +16,11 @@
 #include "contract/machine_for.hpp"
 #include "contract/reduce.hpp"
 #include "execute/cpu/execute.hpp"
+#include "execute/device/device_share.hpp"
 #include "execute/device/execute_devices.hpp"
 #include "inspect/build_plan.hpp"
 #include "kernels/cuda/device.hpp"
+#include "kernels/tile_math.hpp"
 #include "tensor/tensor_impl.hpp"
 #include "tessera/base/cpu.hpp"
 #include "tessera/comm/world.hpp"
@@ -63,9 +65,20 @@ struct Prepared {
     }
     const Shape& shape() const { return stored ? stored->shape() : made->shape; }
     SourceKind kind() const { return stored ? SourceKind::stored : SourceKind::host_made; }
-    TileSource<T> source() const {
+    /// A filter counts with the norms of the shape, so made tiles are held against them.
+    TileSource<T> source(bool filtered) const {
         if (stored) return {[t = &stored->impl()](std::int64_t slot) { return t->tile(slot); }, {}};
-        return {{}, made->make, made->hash};
+        if (!filtered) return {{}, made->make, made->hash};
+        return {{},
+                [m = made](const TileInfo& info, std::span<T> tile) {
+                    m->make(info, tile);
+                    const double is = tile_norm(tile.data(), static_cast<std::int64_t>(tile.size()));
+                    const double said = m->shape.norm_of(*m->shape.find(info.tile));
+                    if (is > said * (1 + 1e-6))
+                        user_error("tile {} of an operand made on demand has norm {}, its shape says at most {}",
+                                   to_string(info.coordinates), is, said);
+                },
+                made->hash};
     }
 };
 
@@ -162,6 +175,19 @@ std::int64_t free_device_memory(Communicator& ranks, const std::vector<int>& dev
     return -most(ranks, -(least - least / 32));
 }
 
+/// Whether a C that is added to has the result's tilings.
+void require_like_result(const ContractionSpec& spec, const TileGrid& c, const TileGrid& result) {
+    require(c.rank() == result.rank(), "spec '{}': C has rank {}, but the result's labels '{}' have {}", spec.text(),
+            c.rank(), spec.c(), result.rank());
+    for (int d = 0; d < result.rank(); ++d) {
+        const Tiling &is = c.tiling(d), &wanted = result.tiling(d);
+        if (is == wanted) continue;
+        const auto one = to_string(is), two = to_string(wanted);
+        user_error("spec '{}': label '{}' is {} at index {} of C, but {} in the result{}", spec.text(), spec.c()[d],
+                   one, d, two, one == two ? ": " + first_difference(is, wanted) : "");
+    }
+}
+
 /// Result tiles whose norm is below the filter go; what they held is added to what was left out.
 template <Scalar T>
 Tensor<T> drop_small(Tensor<T> c, const Plan& plan, ContractReport& report) {
@@ -192,6 +218,7 @@ MachineModel machine_for(Communicator& ranks, const ContractOptions& options) {
     m.network = {5e9 * m.ranks, 2e-6};
     m.devices_per_rank = static_cast<int>(options.devices.size());
     if (m.devices_per_rank > 0) {
+        require_device_memory(ranks, options.devices, options.device_memory);
         m.device.memory =
             options.device_memory > 0 ? options.device_memory : free_device_memory(ranks, options.devices);
         m.device.gemm = {48e12, 300};
@@ -215,19 +242,10 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
     require(options.filter >= 0 && std::isfinite(options.filter), "filter {} is not a finite number >= 0",
             options.filter);
     require(options.memory >= 0, "memory budget {} is negative", options.memory);
+    require(options.device_memory >= 0, "device memory budget {} is negative", options.device_memory);
     const T alpha = scalar_of<T>(options.alpha, "alpha"), beta = scalar_of<T>(options.beta, "beta");
     require(old || beta == T(0), "beta is {}, but there is no C to add to: use contract_into", options.beta.real());
-    if (old) {
-        require(old->grid().rank() == grid.rank(), "spec '{}': C has rank {}, but the result's labels '{}' have {}",
-                spec.text(), old->grid().rank(), spec.c(), grid.rank());
-        for (int d = 0; d < grid.rank(); ++d) {
-            const Tiling &is = old->grid().tiling(d), &wanted = grid.tiling(d);
-            if (is == wanted) continue;
-            const auto one = to_string(is), two = to_string(wanted);
-            user_error("spec '{}': label '{}' is {} at index {} of C, but {} in the result{}", spec.text(), spec.c()[d],
-                       one, d, two, one == two ? ": " + first_difference(is, wanted) : "");
-        }
-    }
+    if (old) require_like_result(spec, old->grid(), grid);
     const bool adds = old && beta != T(0);
 
     Communicator& ranks = ranks_of(a, b, old, options);
@@ -240,6 +258,7 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
     const auto &pa = *both[0], &pb = *both[1];
     const ContractionSpec reduced(spec.reduced_labels(0) + "," + spec.reduced_labels(1) + "->" + spec.c());
 
+    if (!options.devices.empty()) require_device_extents(reduced, pa.shape().grid(), pb.shape().grid());
     const MachineModel machine = machine_for(ranks, options);
     PlanRequest request;
     request.spec = &reduced;
@@ -251,6 +270,7 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
         request.source_b = SourceKind::device_made;
     request.scalar = ScalarTraits<T>::kind;
     request.screening = {options.filter, static_cast<double>(std::abs(alpha)), options.result_shape};
+    request.screening.beta_magnitude = adds ? static_cast<double>(std::abs(beta)) : 0;
     if (adds && !options.result_shape) request.accumulate = &old->shape();
     if (ranks.size() > 1) {
         if (pa.stored) request.distribution_a = pa.stored->distribution();
@@ -312,7 +332,8 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
             on.memory = options.device_memory;
             on.ranks = &ranks;
             on.trace = options.trace;
-            auto ran = execute_devices(plan, ranks.rank(), options.devices, pa.source(), pb.source(), sink, how, on);
+            auto ran = execute_devices(plan, ranks.rank(), options.devices, pa.source(plan.filter > 0),
+                                       pb.source(plan.filter > 0), sink, how, on);
             counts = ran.host;
             report.trace = std::move(ran.trace);
             for (const auto& d : ran.devices) {
@@ -323,7 +344,7 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
                 counts.made_tiles += d.made_tiles;
             }
         } else {
-            counts = execute(plan, ranks, pa.source(), pb.source(), sink, how);
+            counts = execute(plan, ranks, pa.source(plan.filter > 0), pb.source(plan.filter > 0), sink, how);
         }
         if (consume) {
             if (!hand_over)
@@ -369,7 +390,15 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
         ranks.sum(std::span<double>(seconds));
         report.overlap = seconds[0] > 0 ? 1 - seconds[1] / seconds[0] : 1;
     }
-    if (plan.devices_per_rank > 0) report.overlap = std::numeric_limits<double>::quiet_NaN();
+    if (plan.devices_per_rank > 0) {
+        report.overlap = std::numeric_limits<double>::quiet_NaN();
+        if (options.trace) {
+            const auto share = device_overlap(report.trace);
+            double seconds[] = {share.transfer_seconds, share.hidden_seconds};
+            if (ranks.size() > 1) ranks.sum(std::span<double>(seconds));
+            report.overlap = seconds[0] > 0 ? seconds[1] / seconds[0] : 1;
+        }
+    }
     if (consume) {
         report.execute_seconds = now_seconds() - begin;
         return {Tensor<T>(), std::move(report)};
@@ -409,21 +438,33 @@ ContractReport contract_into(std::string_view spec, const std::type_identity_t<C
     return std::move(result.report);
 }
 
+namespace {
+
 template <Scalar T>
-Contraction<T> contract(std::string_view text, const Tensor<T>& a, const ContractOptions& options) {
+Contraction<T> run_one(std::string_view text, const Tensor<T>& a, const Tensor<T>* old,
+                       const ContractOptions& options) {
     const double start = now_seconds();
     const ContractionSpec spec(text);
-    spec.result_grid(a.grid());
+    const TileGrid grid = spec.result_grid(a.grid());
     const T alpha = scalar_of<T>(options.alpha, "alpha"), beta = scalar_of<T>(options.beta, "beta");
-    require(beta == T(0), "beta is {}, but a contraction of one operand has no C to add to", options.beta.real());
+    require(old || beta == T(0), "beta is {}, but there is no C to add to: use contract_into", options.beta.real());
     require(options.filter >= 0 && std::isfinite(options.filter), "filter {} is not a finite number >= 0",
             options.filter);
-    Contraction<T> out{reduce(a, spec.a(), spec.c(), options.threads, options.memory), {}};
+    if (old) require_like_result(spec, old->grid(), grid);
+    const bool adds = old && beta != T(0);
+    const auto added = adds ? std::optional(old->tile_bytes()) : std::nullopt;
+    Contraction<T> out{reduce(a, spec.a(), spec.c(), options.threads, options.memory, added), {}};
     if (alpha != T(1) || options.conjugate_a)
         out.tensor.update_tiles([&](const TileInfo&, std::span<T> tile) {
             for (auto& e : tile) e = alpha * conjugate_if(e, options.conjugate_a);
         });
     out.report.bytes_a = a.tile_bytes();
+    out.report.peak_host_bytes = out.report.bytes_a + out.tensor.tile_bytes();
+    if (adds) {
+        auto sum = add(T(1), out.tensor, beta, *old);
+        out.report.peak_host_bytes += old->tile_bytes() + sum.tile_bytes();
+        out.tensor = std::move(sum);
+    }
     if (options.filter > 0) {
         double square = 0;
         for (double n : out.tensor.shape().norms())
@@ -432,11 +473,24 @@ Contraction<T> contract(std::string_view text, const Tensor<T>& a, const Contrac
         out.tensor = filter(out.tensor, options.filter);
     }
     out.report.bytes_c = out.tensor.tile_bytes();
-    out.report.peak_host_bytes = out.report.bytes_a + out.report.bytes_c;
     out.report.algorithm = "reduce";
     out.report.threads = resolve_threads(options.threads);
     out.report.execute_seconds = now_seconds() - start;
     return out;
+}
+
+}  // namespace
+
+template <Scalar T>
+Contraction<T> contract(std::string_view spec, const Tensor<T>& a, const ContractOptions& options) {
+    return run_one<T>(spec, a, nullptr, options);
+}
+
+template <Scalar T>
+ContractReport contract_into(std::string_view spec, const Tensor<T>& a, Tensor<T>& c, const ContractOptions& options) {
+    auto result = run_one<T>(spec, a, &c, options);
+    c = std::move(result.tensor);
+    return std::move(result.report);
 }
 
 template <Scalar T>
@@ -448,17 +502,18 @@ Tensor<T> permute(const Tensor<T>& x, const Permutation& p, int threads) {
     return reduce(x, in, out, threads);
 }
 
-#define TESSERA_INSTANTIATE(T)                                                                                    \
-    template Contraction<T> contract<T>(std::string_view, const std::type_identity_t<ContractOperand<T>>&,        \
-                                        const std::type_identity_t<ContractOperand<T>>&, const ContractOptions&); \
-    template ContractReport contract_into<T>(std::string_view, const std::type_identity_t<ContractOperand<T>>&,   \
-                                             const std::type_identity_t<ContractOperand<T>>&, Tensor<T>&,         \
-                                             const ContractOptions&);                                             \
-    template ConsumedContraction<T> contract_each<T>(                                                             \
-        std::string_view, const std::type_identity_t<ContractOperand<T>>&,                                        \
-        const std::type_identity_t<ContractOperand<T>>&, const std::type_identity_t<TileConsumer<T>>&,            \
-        const ContractOptions&);                                                                                  \
-    template Contraction<T> contract<T>(std::string_view, const Tensor<T>&, const ContractOptions&);              \
+#define TESSERA_INSTANTIATE(T)                                                                                        \
+    template Contraction<T> contract<T>(std::string_view, const std::type_identity_t<ContractOperand<T>>&,            \
+                                        const std::type_identity_t<ContractOperand<T>>&, const ContractOptions&);     \
+    template ContractReport contract_into<T>(std::string_view, const std::type_identity_t<ContractOperand<T>>&,       \
+                                             const std::type_identity_t<ContractOperand<T>>&, Tensor<T>&,             \
+                                             const ContractOptions&);                                                 \
+    template ConsumedContraction<T> contract_each<T>(                                                                 \
+        std::string_view, const std::type_identity_t<ContractOperand<T>>&,                                            \
+        const std::type_identity_t<ContractOperand<T>>&, const std::type_identity_t<TileConsumer<T>>&,                \
+        const ContractOptions&);                                                                                      \
+    template Contraction<T> contract<T>(std::string_view, const Tensor<T>&, const ContractOptions&);                  \
+    template ContractReport contract_into<T>(std::string_view, const Tensor<T>&, Tensor<T>&, const ContractOptions&); \
     template Tensor<T> permute(const Tensor<T>&, const Permutation&, int);
 TESSERA_INSTANTIATE(float)
 TESSERA_INSTANTIATE(double)

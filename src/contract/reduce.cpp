@@ -53,7 +53,8 @@ Distribution along(const std::string& labels, char label, int ranks) {
 }
 
 template <Scalar T>
-Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& out, int threads, std::int64_t memory) {
+Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& out, int threads, std::int64_t memory,
+                 std::optional<std::int64_t> added) {
     Placement where(x.communicator(), {});
     if (const int ranks = x.communicator().size(); ranks > 1) {
         char label = 0;
@@ -64,7 +65,7 @@ Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& o
                 label = l;
             }
         if (const auto wanted = along(in, label, ranks); !(x.distribution() == wanted))
-            return reduce(redistribute(x, wanted), in, out, threads, memory);
+            return reduce(redistribute(x, wanted), in, out, threads, memory, added);
         where.distribution = along(out, label, ranks);
     }
     const auto& grid = x.grid();
@@ -95,7 +96,8 @@ Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& o
     std::vector<double> norms(ordinals.size(), 0.0);
 
     const Shape shape = Shape::from_sorted(result, std::move(ordinals), std::move(norms));
-    const std::int64_t needed = x.tile_bytes() + tile_storage_bytes(shape, sizeof(T));
+    const std::int64_t bytes = tile_storage_bytes(shape, sizeof(T));
+    const std::int64_t needed = x.tile_bytes() + bytes + (added ? 2 * *added + bytes : 0);
     if (memory > 0 && needed > memory)
         throw BudgetError(
             fmt::format(
@@ -148,8 +150,9 @@ Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& o
         threads, where);
 }
 
-#define TESSERA_INSTANTIATE(T) \
-    template Tensor<T> reduce(const Tensor<T>&, const std::string&, const std::string&, int, std::int64_t);
+#define TESSERA_INSTANTIATE(T)                                                                             \
+    template Tensor<T> reduce(const Tensor<T>&, const std::string&, const std::string&, int, std::int64_t, \
+                              std::optional<std::int64_t>);
 TESSERA_INSTANTIATE(float)
 TESSERA_INSTANTIATE(double)
 TESSERA_INSTANTIATE(std::complex<float>)

@@ -1,6 +1,8 @@
 #pragma once
 // One-operand einsum: permutation, diagonals and sums.
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "tessera/tensor/tensor.hpp"
@@ -9,9 +11,10 @@ namespace tessera {
 
 /// From labels `in` (repeats are diagonals) to `out` (each at most once); labels not in `out` are summed.
 /// Sums run over the tiles in ascending ordinal and over elements in row-major order: the same bits always.
-/// memory > 0: BudgetError before any work where x and the result take more.
+/// memory > 0: BudgetError before any work where x and the result take more, with `added` bytes of a tensor that the
+/// result will be added to also that tensor and the sum.
 template <Scalar T>
 Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& out, int threads,
-                 std::int64_t memory = 0);
+                 std::int64_t memory = 0, std::optional<std::int64_t> added = std::nullopt);
 
 }  // namespace tessera

@@ -17,7 +17,7 @@ double finish_tile(const Plan& plan, std::int64_t slot, T* c, const TileSink<T>&
         if (const T* old = sink.old_tile ? sink.old_tile(slot) : nullptr)
             for (std::int64_t e = 0; e < n; ++e) c[e] += options.beta * old[e];
     const double norm = tile_norm(c, n);
-    require(std::isfinite(norm), "contraction '{}': result tile {} holds NaN or infinity", plan.spec,
+    require(std::isfinite(norm), "contraction '{}': result tile {} holds NaN or infinity, or its norm does", plan.spec,
             to_string(plan.c.grid().coordinates(plan.c.tile(slot))));
     return norm;
 }

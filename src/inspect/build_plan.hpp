@@ -24,7 +24,7 @@ struct PlanRequest {
     std::int64_t device_memory = 0;    // bytes on each device; 0: the machine's
     std::int64_t other_bytes = 0;      // tiles a rank holds besides: reduced operands' originals, the old C
     std::string algorithm = "auto";    // stationary_b, outer_product, split_k, replicate_b
-    std::string blocks = "auto";       // device blocks: worst_fit, patches
+    std::string blocks = "auto";       // device blocks: columns, patches, worst_fit
     PlanParameters parameters = {};    // of device blocks and chunks
     int grid_rows = 0, grid_cols = 0;  // 0: from the shapes
 };

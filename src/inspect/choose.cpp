@@ -40,33 +40,13 @@ Assignment with_its_grid(Assignment out, const PlanRequest& request) {
     return out;
 }
 
-/// On one rank the algorithms differ in the order of the work alone: each does the same products, sends nothing and
-/// cuts blocks in the same ways. So the others have the figures of the one that is taken.
-void list_others(Plan& plan, const MachineModel& machine) {
-    const auto over = [](double amount, double rate) { return rate > 0 ? amount / rate : 0; };
-    if (plan.candidates.empty()) {
-        const double seconds = over(plan.counts.flops, machine.gemm.flops_per_second) +
-                               over(static_cast<double>(plan.counts.made_bytes), machine.make_bytes_per_second);
-        plan.candidates = {{plan.algorithm, plan.reason, 0, seconds, true, true}};
-    }
-    const auto taken = std::find_if(plan.candidates.begin(), plan.candidates.end(), [](auto& c) { return c.chosen; });
-    ensure(taken != plan.candidates.end(), "none of {} candidates is chosen", plan.candidates.size());
-    taken->bytes_loaded = plan.counts.loaded_bytes;  // blocks are weighed by an estimate; this is what was written
-    const auto like = *taken;
-    for (const auto& [name, make] : kAlgorithms) {
-        if (name == plan.algorithm) continue;
-        auto other = like;
-        other.algorithm = name;
-        other.chosen = false;
-        other.reason = "on one rank the same products and bytes, in another order at most";
-        plan.candidates.push_back(std::move(other));
-    }
-    const std::string why = plan.source_b != SourceKind::stored && plan.algorithm == std::string("stationary_b")
-                                ? "columns of B in turn, each tile made once"
-                                : "rows of A in turn, used while they are in the caches";
-    plan.decided =
-        (plan.decided.empty() ? "" : plan.decided + "; ") + fmt::format("on one rank none sends anything: {}", why);
-}
+constexpr std::size_t kManyProducts = 100'000;  // a plan of so many takes hundredths of a second to write
+
+/// What is written, simulated and weighed.
+struct Way {
+    Assignment assignment;
+    std::optional<DeviceCut> cut;  // the blocks, where one rank has devices
+};
 
 /// A plan that may still be the one.
 struct Kept {
@@ -74,30 +54,188 @@ struct Kept {
     Plan plan;
 };
 
-bool as_short(const PlanCandidate& x, double shortest, double same = kSameTime) {
-    return x.possible && x.seconds_predicted <= (1 + same) * shortest;
+/// Where some were simulated, those alone are in question.
+bool in_question(const PlanCandidate& x, const std::vector<PlanCandidate>& all) {
+    return x.possible && (x.simulated || std::none_of(all.begin(), all.end(), [](auto& c) { return c.simulated; }));
 }
 double shortest_of(const std::vector<PlanCandidate>& candidates) {
     double seconds = INFINITY;
     for (const auto& c : candidates)
-        if (c.possible) seconds = std::min(seconds, c.seconds_predicted);
+        if (in_question(c, candidates)) seconds = std::min(seconds, c.seconds_predicted);
     return seconds;
+}
+/// Candidates whose time is as good as the shortest.
+std::vector<std::size_t> as_short_as_any(const std::vector<PlanCandidate>& candidates, double same) {
+    std::vector<std::size_t> out;
+    const auto shortest = shortest_of(candidates);
+    for (std::size_t i = 0; i < candidates.size(); ++i)
+        if (in_question(candidates[i], candidates) && candidates[i].seconds_predicted <= (1 + same) * shortest)
+            out.push_back(i);
+    return out;
+}
+
+/// Writes and simulates a plan for each way that is possible, and takes the cheapest.
+class Weighing {
+  public:
+    Weighing(const Inspection& in, double same) : in_(in), same_(same) {}
+
+    void add(Way way) {
+        const auto& a = way.assignment;
+        PlanCandidate c{a.algorithm, a.reason, 0, 0, false, a.possible};
+        if (way.cut) {
+            c.blocks = way.cut->counted.blocks;
+            c.bytes_loaded = way.cut->counted.bytes_loaded;
+        }
+        if (c.possible && way.cut && left_out(*way.cut)) {
+            const auto& best = *best_counted_;
+            c.seconds_predicted =
+                std::max(way.cut->least_seconds,
+                         shortest_of(candidates) * way.cut->counted.seconds_predicted / best.seconds_predicted);
+            c.reason = "not simulated: by counting it takes longer";
+            ++left_out_;
+        } else if (c.possible) {
+            if (way.cut) best_counted_ = best_counted_.value_or(way.cut->counted);
+            try {
+                if (way.cut) finish_cut(in_, *way.cut);
+                auto plan = write_plan(in_, a, way.cut ? &*way.cut : nullptr);
+                c.bytes_sent = plan.counts.sent_bytes;
+                c.bytes_loaded = plan.counts.loaded_bytes;
+                c.blocks = plan.blocks;
+                c.seconds_predicted = simulate(plan, in_.machine).seconds;
+                c.simulated = true;
+                kept_.push_back({candidates.size(), std::move(plan)});
+            } catch (const BudgetError& e) {
+                c.possible = false;
+                c.reason = "does not fit the memory";
+                if (!refused_ || lacks(e) < lacks(*refused_)) refused_.emplace(e);
+            }
+        }
+        candidates.push_back(std::move(c));
+        const auto good = as_short_as_any(candidates, same_);
+        std::erase_if(kept_,
+                      [&](const Kept& k) { return std::find(good.begin(), good.end(), k.candidate) == good.end(); });
+    }
+
+    Plan take() {
+        if (kept_.empty() && refused_) throw *refused_;
+        if (kept_.empty()) {
+            std::string why;
+            for (const auto& c : candidates)
+                why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", c.algorithm, c.reason);
+            user_error("no algorithm can do '{}' as it is asked for ({})", in_.request.spec->text(), why);
+        }
+        const auto taken = cheapest(candidates, same_);
+        auto best = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& k) { return k.candidate == taken; });
+        best->plan.decided = choose(candidates, taken, same_);
+        if (left_out_ > 0)
+            best->plan.decided += fmt::format("; {} not simulated: by counting {} longer", left_out_,
+                                              left_out_ == 1 ? "it takes" : "they take");
+        best->plan.candidates = std::move(candidates);
+        return std::move(best->plan);
+    }
+
+    std::vector<PlanCandidate> candidates;
+
+  private:
+    /// Where its products or loads alone take longer than a plan that is there; of many products, whose plan takes long
+    /// to write, also where by counting it loads no less and takes longer than the way that was written first.
+    bool left_out(const DeviceCut& cut) const {
+        if (!best_counted_ || candidates.empty()) return false;
+        if (cut.least_seconds > (1 + same_) * shortest_of(candidates)) return true;
+        return in_.product.products.size() > kManyProducts && cut.counted.bytes_loaded >= best_counted_->bytes_loaded &&
+               cut.counted.seconds_predicted > (1 + same_) * best_counted_->seconds_predicted;
+    }
+
+    static double lacks(const BudgetError& e) {
+        return static_cast<double>(e.smallest_bytes()) /
+               static_cast<double>(std::max<std::int64_t>(1, e.budget_bytes()));
+    }
+
+    const Inspection& in_;
+    double same_;
+    std::vector<Kept> kept_;
+    std::optional<PlanCandidate> best_counted_;
+    std::optional<BudgetError> refused_;  // by the candidate that comes closest to its budget
+    int left_out_ = 0;
+};
+
+/// The algorithms that were not weighed by themselves, because on one rank their plan is the one that is taken.
+void list_others(Plan& plan) {
+    const auto taken = std::find_if(plan.candidates.begin(), plan.candidates.end(), [](auto& c) { return c.chosen; });
+    ensure(taken != plan.candidates.end(), "none of {} candidates is chosen", plan.candidates.size());
+    const auto like = *taken;
+    for (const auto& [name, make] : kAlgorithms) {
+        if (std::any_of(plan.candidates.begin(), plan.candidates.end(),
+                        [&](const PlanCandidate& c) { return c.algorithm == name; }))
+            continue;
+        auto other = like;
+        other.algorithm = name;
+        other.chosen = false;
+        other.same_plan = true;
+        other.reason = fmt::format("on one rank its plan is that of {}", like.algorithm);
+        plan.candidates.push_back(std::move(other));
+    }
+}
+
+/// Cores alone: the algorithms differ in the order of the work, which no simulation tells apart.
+Plan on_cores_of_one_rank(const Inspection& in) {
+    const auto over = [](double amount, double rate) { return rate > 0 ? amount / rate : 0; };
+    auto plan = write_plan(in, of_one_rank(in));
+    const double seconds = over(plan.counts.flops, in.machine.gemm.flops_per_second) +
+                           over(static_cast<double>(plan.counts.made_bytes), in.machine.make_bytes_per_second);
+    plan.candidates = {{plan.algorithm, plan.reason, 0, seconds, true, true}};
+    list_others(plan);
+    plan.decided = std::string("on one rank none sends anything: ") +
+                   (plan.algorithm == "stationary_b" ? "columns of B in turn, each tile made once"
+                                                     : "rows of A in turn, used while they are in the caches");
+    return plan;
+}
+
+/// On one rank with devices the algorithms are told apart by their blocks: worst fit is published for stationary_b,
+/// patches of rows and columns for outer_product; whole columns are either's.
+Plan on_devices_of_one_rank(const Inspection& in, const std::optional<Assignment>& asked) {
+    std::vector<std::int32_t> sums;
+    for (std::size_t i = 0; i < in.sums.size(); ++i)
+        if (in.sums[i].first < in.sums[i].last) sums.push_back(static_cast<std::int32_t>(i));
+    auto all = ways_for_devices(in, sums, true);
+    const auto usual = asked ? *asked : of_one_rank(in);
+    const auto assignment_for = [&](const std::string& blocks) {
+        if (asked || blocks == "columns") return usual;
+        const auto* name = blocks == "worst_fit" ? "stationary_b" : "outer_product";
+        return usual.algorithm == name ? usual : blocks == "worst_fit" ? stationary_b(in) : outer_product(in);
+    };
+    // The best by counting first: what follows may then be left out.
+    std::stable_sort(all.ways.begin(), all.ways.end(), [](const DeviceCut& x, const DeviceCut& y) {
+        return x.counted.seconds_predicted < y.counted.seconds_predicted;
+    });
+    Weighing weighing(in, kSameCount);
+    for (auto& cut : all.ways) {
+        auto assignment = assignment_for(cut.counted.blocks);
+        weighing.add({std::move(assignment), std::move(cut)});
+    }
+    for (auto& c : all.refused) {
+        c.algorithm = assignment_for(c.blocks).algorithm;
+        weighing.candidates.push_back(std::move(c));
+    }
+    auto plan = weighing.take();
+    if (plan.candidates.size() == 1)
+        plan.decided = in.request.blocks != "auto" ? "these blocks are asked for"
+                       : all.nothing_twice         ? "nothing is loaded twice: no way can load less"
+                                                   : "no other way goes with what is asked for";
+    if (!asked) list_others(plan);
+    return plan;
 }
 
 }  // namespace
 
 std::size_t cheapest(const std::vector<PlanCandidate>& candidates, double same) {
-    const auto shortest = shortest_of(candidates);
-    const auto cost = [](const PlanCandidate& c) {
+    const auto good = as_short_as_any(candidates, same);
+    ensure(!good.empty(), "none of {} candidates is possible", candidates.size());
+    const auto cost = [&](std::size_t i) {
+        const auto& c = candidates[i];
         return std::tuple(c.bytes_sent, c.bytes_loaded, c.seconds_predicted);
     };
-    std::size_t best = candidates.size();
-    for (std::size_t i = 0; i < candidates.size(); ++i)
-        if (as_short(candidates[i], shortest, same) &&
-            (best == candidates.size() || cost(candidates[i]) < cost(candidates[best])))
-            best = i;
-    ensure(best < candidates.size(), "none of {} candidates is possible", candidates.size());
-    return best;
+    return *std::min_element(good.begin(), good.end(), [&](auto x, auto y) { return cost(x) < cost(y); });
 }
 
 std::string choose(std::vector<PlanCandidate>& candidates, std::size_t chosen, double same) {
@@ -105,9 +243,7 @@ std::string choose(std::vector<PlanCandidate>& candidates, std::size_t chosen, d
     const auto possible = std::count_if(candidates.begin(), candidates.end(), [](const auto& c) { return c.possible; });
     if (possible == 1)
         return candidates.size() == 1 ? "there is no other way to weigh" : "the only one that is possible";
-    const auto shortest = shortest_of(candidates);
-    const auto close =
-        std::count_if(candidates.begin(), candidates.end(), [&](const auto& c) { return as_short(c, shortest, same); });
+    const auto close = as_short_as_any(candidates, same).size();
     if (close == 1) return "it takes the least time";
     return fmt::format("{} take within {:.0f} % of the least time: of these it moves the fewest bytes", close,
                        100 * same);
@@ -125,60 +261,25 @@ Plan build_plan(const PlanRequest& request, const MachineModel& machine) {
     const Inspection in(request, machine);
     check_parameters(in);
 
+    const bool one_with_devices = machine.ranks == 1 && machine.devices_per_rank > 0;
     if (request.algorithm != "auto") {
         const auto it = std::find_if(kAlgorithms.begin(), kAlgorithms.end(),
                                      [&](const auto& a) { return request.algorithm == a.first; });
         const auto assignment = with_its_grid(it->second(in), request);
         require(assignment.possible, "algorithm '{}' cannot do '{}': {}", request.algorithm, request.spec->text(),
                 assignment.reason);
+        if (one_with_devices) return on_devices_of_one_rank(in, assignment);
         auto plan = write_plan(in, assignment);
-        if (plan.candidates.empty())
-            plan.candidates = {{assignment.algorithm, "asked for", plan.counts.sent_bytes, 0, true, true}};
+        plan.candidates = {{assignment.algorithm, "asked for", plan.counts.sent_bytes, 0, true, true}};
+        plan.candidates[0].bytes_loaded = plan.counts.loaded_bytes;
+        plan.candidates[0].blocks = plan.blocks;
         return plan;
     }
-    if (machine.ranks == 1) {
-        auto plan = write_plan(in, of_one_rank(in));
-        list_others(plan, machine);
-        return plan;
-    }
-
-    std::vector<PlanCandidate> candidates;
-    std::vector<Kept> kept;
-    std::optional<BudgetError> refused;  // by the candidate that comes closest to its budget
-    const auto lacks = [](const BudgetError& e) {
-        return static_cast<double>(e.smallest_bytes()) /
-               static_cast<double>(std::max<std::int64_t>(1, e.budget_bytes()));
-    };
-    for (const auto& [name, make] : kAlgorithms) {
-        const auto assignment = with_its_grid(make(in), request);
-        PlanCandidate c{assignment.algorithm, assignment.reason, 0, 0, false, assignment.possible};
-        if (assignment.possible) try {
-                auto plan = write_plan(in, assignment);
-                c.bytes_sent = plan.counts.sent_bytes;
-                c.bytes_loaded = plan.counts.loaded_bytes;
-                c.blocks = plan.blocks;
-                c.seconds_predicted = simulate(plan, machine).seconds;
-                if (as_short(c, shortest_of(candidates))) kept.push_back({candidates.size(), std::move(plan)});
-            } catch (const BudgetError& e) {
-                c.possible = false;
-                c.reason = "does not fit the memory";
-                if (!refused || lacks(e) < lacks(*refused)) refused.emplace(e);
-            }
-        candidates.push_back(std::move(c));
-        const auto shortest = shortest_of(candidates);
-        std::erase_if(kept, [&](const Kept& k) { return !as_short(candidates[k.candidate], shortest); });
-    }
-    if (kept.empty() && refused) throw *refused;
-    if (kept.empty()) {
-        std::string why;
-        for (const auto& c : candidates) why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", c.algorithm, c.reason);
-        user_error("no algorithm can do '{}' as it is asked for ({})", request.spec->text(), why);
-    }
-    const auto taken = cheapest(candidates);
-    auto best = std::find_if(kept.begin(), kept.end(), [&](const Kept& k) { return k.candidate == taken; });
-    best->plan.decided = choose(candidates, taken);
-    best->plan.candidates = std::move(candidates);
-    return std::move(best->plan);
+    if (one_with_devices) return on_devices_of_one_rank(in, std::nullopt);
+    if (machine.ranks == 1) return on_cores_of_one_rank(in);
+    Weighing weighing(in, kSameTime);
+    for (const auto& [name, make] : kAlgorithms) weighing.add({with_its_grid(make(in), request), std::nullopt});
+    return weighing.take();
 }
 
 }  // namespace tessera

@@ -18,14 +18,25 @@ namespace {
 constexpr std::int64_t kStayingBlocks = 16, kLeastStayingBytes = 256LL << 20;
 constexpr int kStayingRegions = 3;
 
-class Cutter {
+std::int64_t device_budget(const Inspection& in) {
+    return in.request.device_memory > 0 ? in.request.device_memory : in.machine.device.memory;
+}
+/// For tiles.
+std::int64_t device_room(const Inspection& in) {
+    const auto budget = device_budget(in);
+    return std::max<std::int64_t>(0, budget - device_reserve_bytes(budget));
+}
+
+class Ways {
   public:
-    Cutter(const Inspection& in, const std::vector<std::int32_t>& sums)
+    Ways(const Inspection& in, const std::vector<std::int32_t>& sums, bool every)
         : in_(in),
           sums_(sums),
+          rule_(in.request.blocks),
+          every_(every),
           devices_(in.machine.devices_per_rank),
-          budget_(in.request.device_memory > 0 ? in.request.device_memory : in.machine.device.memory),
-          memory_(std::max<std::int64_t>(0, budget_ - device_reserve_bytes(budget_))),
+          budget_(device_budget(in)),
+          memory_(device_room(in)),
           made_b_(!in.stored(Operand::b)),
           asked_(in.request.parameters),
           buffers_(asked_.lookahead ? *asked_.lookahead + 1 : 1),
@@ -35,56 +46,41 @@ class Cutter {
         for (auto i : sums_) total_c_ += c[in.sums[i].c];
     }
 
-    /// rule: auto, patches or worst_fit.
-    DeviceCut cut(const std::string& rule) {
+    DeviceWays form() {
         std::optional<BudgetError> refused;
-        const auto attempt = [&](auto&& add) {
+        const auto attempt = [&](const char* name, auto&& add) {
             try {
                 add();
             } catch (const BudgetError& e) {
+                PlanCandidate c;
+                c.blocks = name;
+                c.possible = false;
+                c.reason = "does not fit the memory";
+                out_.refused.push_back(std::move(c));
                 if (!refused || e.smallest_bytes() < refused->smallest_bytes()) refused.emplace(e);
             }
         };
-        if (rule != "worst_fit") attempt([&] { add_patches(); });
-        if (rule != "patches" && !(rule == "auto" && (asked_.block_rows || nothing_twice_)))
-            attempt([&] { add_worst_fit(); });
-        if (ways_.empty()) throw *refused;
-        DeviceCut out;
-        out.taken = cheapest(weighed_, kSameCount);
-        auto& best = ways_[out.taken];
-        out.how = best.held ? "worst_fit" : weighed_[out.taken].blocks == "strips" ? "strips" : "patches";
-        out.devices = std::move(best.devices);
-        out.weighed = std::move(weighed_);
-        out.nothing_twice = nothing_twice_;
-        finish(out, best);
-        return out;
+        if (rule_ != "worst_fit") attempt(whole_columns() ? "columns" : "patches", [&] { add_neighbours(); });
+        if (rule_ == "worst_fit" || (rule_ == "auto" && !asked_.block_rows && (every_ || !out_.nothing_twice)))
+            attempt("worst_fit", [&] { add_worst_fit(); });
+        if (out_.ways.empty()) throw *refused;
+        return std::move(out_);
     }
 
   private:
-    /// Blocks on devices, not yet in chunks.
-    struct Way {
-        std::vector<DeviceLayout> devices;
-        ChunkLimits limits;
-        bool held = false;  // tiles of B stay for their block
+    /// The least that has to be on a device at once.
+    struct Need {
+        std::int64_t c, unit;  // of a block; of a chunk
     };
 
-    void add_patches() {
+    void add_neighbours() {
         const auto need = check(whole_columns() ? largest_column(false) : largest_tile(), largest_unit(false));
         const std::int64_t share = (total_c_ + devices_ - 1) / devices_;
-        if (const auto n = asked_.block_share ? 1 : staying_blocks(share, need.c); n > 1) {
+        if (const auto n = asked_.block_share || rule_ != "auto" ? 1 : staying_blocks(share, need.c); n > 1) {
             // Nothing is ever loaded twice: blocks only let C leave early.
-            nothing_twice_ = true;
-            std::vector<DeviceLayout> one(1);
-            if (devices_ == 1 && in_.request.blocks == "auto" && !asked_.block_rows && !asked_.block_cols &&
-                strips_of(in_, sums_, n, memory_, kStayingRegions, one[0])) {
-                add("strips", std::move(one), need.unit, false);
-                return;
-            }
-            const auto row_cuts = static_cast<int>(std::sqrt(static_cast<double>(n * devices_)));
-            const auto cap = std::max(need.c, share / n + share / (8 * n));
-            add("stay", share_out(patches_of(in_, sums_, row_cuts, {cap, most_rows_, most_cols_}), kStayingRegions),
-                need.unit, false);
-            return;
+            add_staying(need, share, n);
+            out_.nothing_twice = true;
+            if (!every_) return;
         }
         // One region where all of C fits; else two, so that one leaves while the other is worked on.
         const auto rest = memory_ - buffers_ * need.unit;  // that chunks leave
@@ -101,10 +97,13 @@ class Cutter {
             regions = 2 * cap <= rest ? 2 : 1;
             if (regions == 1) cap = std::max(need.c, std::min(memory_ / 2, rest));
         }
-        std::vector<int> row_cuts{1};
-        if (!whole_columns() && !asked_.block_rows)
+        const bool cut_rows = asked_.block_rows && *asked_.block_rows < in_.rows;
+        std::vector<int> row_cuts;
+        if (rule_ != "patches" || cut_rows || in_.rows == 1) row_cuts.push_back(1);
+        if (rule_ != "columns" && !whole_columns() && !asked_.block_rows)
             for (int n = 2; n <= std::min(in_.rows, 64); n += n < 4 ? 1 : n / 2) row_cuts.push_back(n);
         std::int64_t fewest = INT64_MAX;
+        std::optional<DeviceCut> patches;  // those that load the least
         for (int n : row_cuts) {
             auto blocks = patches_of(in_, sums_, n, {cap, most_rows_, most_cols_});
             if (asked_.block_share || asked_.block_rows || asked_.block_cols) {
@@ -112,17 +111,37 @@ class Cutter {
                 for (const auto& b : blocks) largest = std::max(largest, b.bytes);
                 regions = 2 * largest <= rest ? 2 : 1;
             }
-            add(n == 1 ? "columns" : "patches", share_out(std::move(blocks), regions), need.unit, false);
-            const auto loads = weighed_.back().bytes_loaded;
+            const bool columns = n == 1 && !cut_rows;
+            auto way =
+                counted(columns ? "columns" : "patches", share_out(std::move(blocks), regions), need.unit, false);
+            const auto loads = way.counted.bytes_loaded;
+            if (columns)
+                out_.ways.push_back(std::move(way));
+            else if (!patches || loads < patches->counted.bytes_loaded)
+                patches = std::move(way);
             // More cuts than the rest of memory asks for only add to B's loads.
-            if (n > 1 && weighed_.size() > 2) drop_worse_of_last_two();
             if (loads >= fewest && n > 4) break;
             fewest = std::min(fewest, loads);
         }
-        for (const auto& way : ways_)
-            nothing_twice_ |= std::all_of(way.devices.begin(), way.devices.end(), [](const DeviceLayout& d) {
+        if (patches) out_.ways.push_back(std::move(*patches));
+        for (const auto& way : out_.ways)
+            out_.nothing_twice |= std::all_of(way.devices.begin(), way.devices.end(), [](const DeviceLayout& d) {
                 return d.by_block[0] == d.distinct[0] && d.by_block[1] == d.distinct[1];
             });
+    }
+
+    /// A device's C in about n blocks, all that they are made of there at once.
+    void add_staying(const Need& need, std::int64_t share, std::int64_t n) {
+        std::vector<DeviceLayout> one(1);
+        if (devices_ == 1 && !asked_.block_rows && !asked_.block_cols &&
+            strips_of(in_, sums_, n, memory_, kStayingRegions, one[0])) {
+            out_.ways.push_back(counted("strips", std::move(one), need.unit, false));
+            if (!every_) return;
+        }
+        const auto row_cuts = static_cast<int>(std::sqrt(static_cast<double>(n * devices_)));
+        const auto cap = std::max(need.c, share / n + share / (8 * n));
+        auto blocks = patches_of(in_, sums_, row_cuts, {cap, most_rows_, most_cols_});
+        out_.ways.push_back(counted("stay", share_out(std::move(blocks), kStayingRegions), need.unit, false));
     }
 
     /// Published: blocks of at most half the memory.
@@ -133,19 +152,24 @@ class Cutter {
         std::vector<DeviceLayout> devices(static_cast<std::size_t>(devices_));
         for (auto& b : worst_fit(in_, sums_, devices_, {cap, most_rows_, most_cols_}))
             devices[b.device].blocks.push_back(std::move(b));
-        add("worst_fit", std::move(devices), need.unit, true);
+        out_.ways.push_back(counted("worst_fit", std::move(devices), need.unit, true));
     }
 
     /// Counts what it loads and how long the busiest device or link is at work, with what cannot be hidden.
-    void add(const char* name, std::vector<DeviceLayout> devices, std::int64_t unit, bool held) {
-        Way way{std::move(devices),
-                {memory_, unit, held, asked_.lookahead ? buffers_ : 0,
-                 asked_.chunk_share ? part(asked_.chunk_share, memory_) : 0, asked_.depth.value_or(0)},
-                held};
-        PlanCandidate seen;
+    DeviceCut counted(const char* name, std::vector<DeviceLayout> devices, std::int64_t unit, bool held) {
+        DeviceCut way;
+        way.devices = std::move(devices);
+        way.limits = {memory_,
+                      unit,
+                      held,
+                      asked_.lookahead ? buffers_ : 0,
+                      asked_.chunk_share ? part(asked_.chunk_share, memory_) : 0,
+                      asked_.depth.value_or(0)};
+        auto& seen = way.counted;
         seen.blocks = name;
         const auto& m = in_.machine;
         const auto over = [](double amount, double rate) { return rate > 0 ? amount / rate : 0; };
+        const double from_host = m.host_to_device.bytes_per_second, from_device = m.device_to_device.bytes_per_second;
         for (auto& d : way.devices) {
             double flops = 0;
             std::int64_t largest = 0, all = 0;  // of its blocks
@@ -164,24 +188,18 @@ class Cutter {
                 idle += over(static_cast<double>(all) - (held ? b : 0), m.device_to_host.bytes_per_second);
             if (d.blocks.size() > 1 && held)
                 idle += in_.source(Operand::b) == SourceKind::device_made ? over(b, m.device.make_bytes_per_second)
-                                                                          : over(b, m.host_to_device.bytes_per_second);
+                                                                          : over(b, from_host);
+            const auto bytes = static_cast<double>(loads);
+            const double products = over(flops, m.device.gemm.flops_per_second);
             seen.seconds_predicted =
-                std::max(seen.seconds_predicted,
-                         idle + std::max(over(flops, m.device.gemm.flops_per_second),
-                                         over(static_cast<double>(loads), m.host_to_device.bytes_per_second)));
+                std::max(seen.seconds_predicted, idle + std::max(products, over(bytes, from_host)));
+            // Another device may give it what the host would.
+            const double both = devices_ == 1 ? from_host : from_device > 0 ? from_host + from_device : 0;
+            way.least_seconds = std::max({way.least_seconds, products, from_host > 0 ? over(bytes, both) : 0});
         }
         seen.seconds_predicted = std::max(seen.seconds_predicted,
                                           over(static_cast<double>(seen.bytes_loaded), m.host_link_bytes_per_second));
-        weighed_.push_back(std::move(seen));
-        ways_.push_back(std::move(way));
-    }
-
-    void drop_worse_of_last_two() {
-        const auto last = weighed_.size() - 1;
-        const bool newer = weighed_[last].bytes_loaded < weighed_[last - 1].bytes_loaded;
-        const auto at = static_cast<std::ptrdiff_t>(newer ? last - 1 : last);
-        weighed_.erase(weighed_.begin() + at);
-        ways_.erase(ways_.begin() + at);
+        return way;
     }
 
     /// A made tile of B is made once, so its whole column is one block.
@@ -240,10 +258,6 @@ class Cutter {
         return align_up(most, kDeviceAlignment);
     }
 
-    /// The least that has to be on a device at once.
-    struct Need {
-        std::int64_t c, unit;  // of a block; of a chunk
-    };
     Need check(std::int64_t least_c, std::int64_t unit) const {
         const auto fits = [&](std::int64_t memory) {
             return least_c + buffers_ * unit <= memory && least_c <= part(asked_.block_share, memory) &&
@@ -314,48 +328,10 @@ class Cutter {
         return out;
     }
 
-    void finish(DeviceCut& cut, const Way& way) const {
-        for (auto& d : cut.devices) {
-            cut_chunks(in_, way.limits, d, cut.loaded_bytes);
-            if (d.blocks.empty()) continue;
-            cut.memory_case = std::max(cut.memory_case, case_of(d));
-            note(d, cut.used);
-        }
-    }
-
-    MemoryCase case_of(const DeviceLayout& d) const {
-        if (d.distinct[0] + d.distinct[1] + d.c_bytes <= memory_) return MemoryCase::all_fits;
-        if (d.blocks.size() == 1) return MemoryCase::c_fits;
-        return d.by_block[1] == d.distinct[1] ? MemoryCase::b_fits : MemoryCase::nothing_fits;
-    }
-
-    /// What the parameters came to.
-    void note(const DeviceLayout& d, PlanParameters& used) const {
-        const auto most = [](auto& x, auto value) { x = std::max(x.value_or(value), value); };
-        const auto of_memory = [&](std::int64_t bytes) {
-            return static_cast<double>(bytes) / static_cast<double>(std::max<std::int64_t>(1, memory_));
-        };
-        for (const auto& b : d.blocks) most(used.block_share, of_memory(b.bytes));
-        most(used.chunk_share, of_memory(d.chunk_bytes));
-        most(used.depth, d.depth);
-        most(used.lookahead, d.buffers - 1);
-        std::vector<std::int32_t> row(static_cast<std::size_t>(in_.rows), -1),
-            col(static_cast<std::size_t>(in_.cols), -1);
-        for (std::size_t b = 0; b < d.blocks.size(); ++b) {
-            int rows = 0, cols = 0;
-            const auto stamp = static_cast<std::int32_t>(b);
-            for (auto i : d.blocks[b].sums) {
-                const auto c = in_.sums[i].c;
-                rows += std::exchange(row[in_.row[c]], stamp) != stamp;
-                cols += std::exchange(col[in_.col[c]], stamp) != stamp;
-            }
-            most(used.block_rows, rows);
-            most(used.block_cols, cols);
-        }
-    }
-
     const Inspection& in_;
     const std::vector<std::int32_t>& sums_;
+    const std::string& rule_;  // auto, columns, patches or worst_fit
+    bool every_;
     int devices_;
     std::int64_t budget_, memory_;
     bool made_b_;
@@ -363,19 +339,49 @@ class Cutter {
     int buffers_;  // for chunks, at least
     std::size_t most_rows_, most_cols_;
     std::int64_t total_c_ = 0;
-    std::vector<Way> ways_;
-    std::vector<PlanCandidate> weighed_;  // likewise
-    bool nothing_twice_ = false;          // no way can load less
+    DeviceWays out_;
     std::vector<std::int32_t> seen_[2];
     std::int32_t stamp_ = 0;
 };
+
+MemoryCase case_of(const DeviceLayout& d, std::int64_t memory) {
+    if (d.distinct[0] + d.distinct[1] + d.c_bytes <= memory) return MemoryCase::all_fits;
+    if (d.blocks.size() == 1) return MemoryCase::c_fits;
+    return d.by_block[1] == d.distinct[1] ? MemoryCase::b_fits : MemoryCase::nothing_fits;
+}
+
+/// What the parameters came to.
+void note(const Inspection& in, const DeviceLayout& d, std::int64_t memory, PlanParameters& used) {
+    const auto most = [](auto& x, auto value) { x = std::max(x.value_or(value), value); };
+    const auto of_memory = [&](std::int64_t bytes) {
+        return static_cast<double>(bytes) / static_cast<double>(std::max<std::int64_t>(1, memory));
+    };
+    for (const auto& b : d.blocks) most(used.block_share, of_memory(b.bytes));
+    most(used.chunk_share, of_memory(d.chunk_bytes));
+    most(used.depth, d.depth);
+    most(used.lookahead, d.buffers - 1);
+    std::vector<std::int32_t> row(static_cast<std::size_t>(in.rows), -1), col(static_cast<std::size_t>(in.cols), -1);
+    for (std::size_t b = 0; b < d.blocks.size(); ++b) {
+        int rows = 0, cols = 0;
+        const auto stamp = static_cast<std::int32_t>(b);
+        for (auto i : d.blocks[b].sums) {
+            const auto c = in.sums[i].c;
+            rows += std::exchange(row[in.row[c]], stamp) != stamp;
+            cols += std::exchange(col[in.col[c]], stamp) != stamp;
+        }
+        most(used.block_rows, rows);
+        most(used.block_cols, cols);
+    }
+}
 
 }  // namespace
 
 void check_parameters(const Inspection& in) {
     const auto& wanted = in.request.blocks;
-    require(wanted == "auto" || wanted == "worst_fit" || wanted == "patches",
-            "blocks '{}': one of auto, worst_fit, patches is possible", wanted);
+    require(wanted == "auto" || wanted == "columns" || wanted == "patches" || wanted == "worst_fit",
+            "blocks '{}': one of auto, columns, patches, worst_fit is possible", wanted);
+    require(wanted != "patches" || in.stored(Operand::b) || in.machine.devices_per_rank == 0,
+            "blocks 'patches': B is made on demand, each tile once: its columns stay whole (columns, worst_fit)");
     const auto& p = in.request.parameters;
     const bool devices = in.machine.devices_per_rank > 0;
     const auto share = [&](const char* name, const std::optional<double>& x) {
@@ -395,14 +401,34 @@ void check_parameters(const Inspection& in) {
     count("depth", p.depth, 1, INT32_MAX);
     count("lookahead", p.lookahead, 0, kMostLookahead);
     if (p.block_rows && *p.block_rows < in.rows) {
-        require(wanted != "worst_fit", "block rows {}: worst_fit has whole columns in its blocks", *p.block_rows);
+        require(wanted == "auto" || wanted == "patches", "block rows {}: {} has whole columns in its blocks",
+                *p.block_rows, wanted);
         require(in.stored(Operand::b), "block rows {}: B is made on demand, each tile once: its columns stay whole",
                 *p.block_rows);
     }
 }
 
+DeviceWays ways_for_devices(const Inspection& in, const std::vector<std::int32_t>& sums, bool every) {
+    return Ways(in, sums, every).form();
+}
+
+void finish_cut(const Inspection& in, DeviceCut& cut) {
+    const auto memory = device_room(in);
+    for (auto& d : cut.devices) {
+        cut_chunks(in, cut.limits, d);
+        if (d.blocks.empty()) continue;
+        cut.memory_case = std::max(cut.memory_case, case_of(d, memory));
+        note(in, d, memory, cut.used);
+    }
+}
+
 DeviceCut cut_for_devices(const Inspection& in, const std::vector<std::int32_t>& sums) {
-    return Cutter(in, sums).cut(in.request.blocks);
+    auto all = ways_for_devices(in, sums, false);
+    std::vector<PlanCandidate> counted;
+    for (const auto& w : all.ways) counted.push_back(w.counted);
+    auto out = std::move(all.ways[cheapest(counted, kSameCount)]);
+    finish_cut(in, out);
+    return out;
 }
 
 }  // namespace tessera

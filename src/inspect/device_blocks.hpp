@@ -46,17 +46,6 @@ struct DeviceLayout {
     std::int64_t total() const { return c_bytes + resident_bytes + buffers * chunk_bytes; }
 };
 
-struct DeviceCut {
-    std::string how;  // worst_fit, patches or strips
-    std::vector<DeviceLayout> devices;
-    std::int64_t loaded_bytes = 0;       // of A and B, into all devices of the rank
-    std::vector<PlanCandidate> weighed;  // ways to form blocks, as far as they were counted
-    std::size_t taken = 0;               // of these
-    bool nothing_twice = false;          // no way can load less
-    PlanParameters used;                 // the largest of any device
-    MemoryCase memory_case = MemoryCase::all_fits;
-};
-
 /// What a block may have at most.
 struct BlockLimits {
     std::int64_t bytes;
@@ -86,19 +75,42 @@ struct ChunkLimits {
     std::int64_t chunk;   // bytes of a chunk, where given; else 0
     int depth;            // of a chunk, at most
 };
+
+/// One way to form the blocks of a rank's devices.
+struct DeviceCut {
+    std::vector<DeviceLayout> devices;
+    ChunkLimits limits;
+    PlanCandidate counted;     // its blocks' name, what they load, and about how long that and the products take
+    double least_seconds = 0;  // no plan of these blocks can take less
+    // Known once it is cut into chunks.
+    PlanParameters used;  // the largest of any device
+    MemoryCase memory_case = MemoryCase::all_fits;
+};
+
 /// Whether tiles of A, and of B, stay on a device for all of its blocks.
 struct Staying {
     bool a, b;
 };
 Staying what_stays(const Inspection& in, const ChunkLimits& limits, const DeviceLayout& layout);
 
-/// Places the sums of the layout's blocks and cuts the blocks into chunks; adds what is loaded.
-void cut_chunks(const Inspection& in, const ChunkLimits& limits, DeviceLayout& layout, std::int64_t& loaded);
+/// Places the sums of the layout's blocks and cuts the blocks into chunks.
+void cut_chunks(const Inspection& in, const ChunkLimits& limits, DeviceLayout& layout);
 
 /// Throws UserError where a parameter is not possible, or does not go with the others.
 void check_parameters(const Inspection& in);
 
-/// Throws BudgetError where a device's memory is too small.
+struct DeviceWays {
+    std::vector<DeviceCut> ways;         // one at least; not yet cut into chunks
+    std::vector<PlanCandidate> refused;  // those that take more memory than there is
+    bool nothing_twice = false;          // one of them loads no tile twice: no way can load less
+};
+/// The ways that were asked for. Without `every`, none that cannot load less than one that is there.
+/// Throws BudgetError where a device's memory is too small for all of them.
+DeviceWays ways_for_devices(const Inspection& in, const std::vector<std::int32_t>& sums, bool every);
+/// Cuts its blocks into chunks.
+void finish_cut(const Inspection& in, DeviceCut& cut);
+
+/// The best way by counting, in chunks.
 DeviceCut cut_for_devices(const Inspection& in, const std::vector<std::int32_t>& sums);
 
 }  // namespace tessera

@@ -26,12 +26,11 @@ struct Entry {
 
 class ChunkCutter {
   public:
-    ChunkCutter(const Inspection& in, const ChunkLimits& limits, DeviceLayout& d, std::int64_t& loaded)
+    ChunkCutter(const Inspection& in, const ChunkLimits& limits, DeviceLayout& d)
         : in_(in),
           limits_(limits),
           made_b_(!in.stored(Operand::b)),
           d_(d),
-          loaded_(loaded),
           bytes_{in.bytes_on_device(Operand::a).data(), in.bytes_on_device(Operand::b).data()} {
         for (int o = 0; o < 2; ++o) seen_[o].assign(in.bytes(static_cast<Operand>(o)).size(), -1);
     }
@@ -72,7 +71,6 @@ class ChunkCutter {
             for (auto& t : block.held) {
                 t.offset = at;
                 at += t.bytes;
-                if (!made_b_) loaded_ += t.bytes;
             }
             block.bytes = at;
         }
@@ -213,7 +211,6 @@ class ChunkCutter {
             filled += bytes;
             brought += bytes;
         }
-        if (o == 0 || !made_b_) loaded_ += bytes;
     }
 
     /// The products of a block in the order in which they are done. Each sum's stand in ascending k.
@@ -263,7 +260,6 @@ class ChunkCutter {
     const ChunkLimits& limits_;
     bool made_b_;
     DeviceLayout& d_;
-    std::int64_t& loaded_;
     const std::int64_t* bytes_[2];
     std::vector<std::int32_t> seen_[2], chain_of_;
     std::vector<bool> came_[2];  // of the tiles that stay
@@ -283,8 +279,8 @@ Staying what_stays(const Inspection& in, const ChunkLimits& limits, const Device
     return {distinct[0] + std::max(2, limits.buffers) * room <= rest, false};
 }
 
-void cut_chunks(const Inspection& in, const ChunkLimits& limits, DeviceLayout& layout, std::int64_t& loaded) {
-    ChunkCutter(in, limits, layout, loaded).cut();
+void cut_chunks(const Inspection& in, const ChunkLimits& limits, DeviceLayout& layout) {
+    ChunkCutter(in, limits, layout).cut();
 }
 
 }  // namespace tessera

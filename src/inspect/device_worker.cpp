@@ -55,26 +55,14 @@ class DeviceWorker final : public Worker {
     DeviceWorker(PlanWriter& w, int rank, std::vector<std::int32_t> sums) : w_(w), in_(w.in), rank_(rank) {
         std::vector<std::int32_t> work;
         for (auto i : sums) (in_.sums[i].first < in_.sums[i].last ? work : empty_).push_back(i);
-        auto cut = cut_for_devices(in_, work);
+        auto cut = w_.device_cut ? std::move(*w_.device_cut) : cut_for_devices(in_, work);
+        const auto& how = cut.counted.blocks;
         if (!work.empty()) {
-            auto& blocks = w_.plan.blocks;
-            if (blocks.empty())
-                blocks = cut.how;
-            else if (blocks != cut.how)
-                blocks = "patches, worst_fit";
-            if (w_.plan.ranks == 1) {
-                w_.plan.candidates = std::move(cut.weighed);
-                for (auto& c : w_.plan.candidates) c.algorithm = w_.plan.algorithm;
-                w_.plan.decided = choose(w_.plan.candidates, cut.taken, kSameCount);
-                if (w_.plan.candidates.size() == 1)
-                    w_.plan.decided = in_.request.blocks != "auto" ? "these blocks are asked for"
-                                      : cut.nothing_twice          ? "nothing is loaded twice: no way can load less"
-                                                                   : "no other way goes with what is asked for";
-            }
+            auto& blocks = w_.plan.blocks;  // each name once
+            if (blocks.find(how) == std::string::npos) blocks += (blocks.empty() ? "" : ", ") + how;
             w_.plan.memory_case = std::max(w_.plan.memory_case, cut.memory_case);
             keep_largest(w_.plan.used, cut.used);
         }
-        held_b_ = cut.how == "worst_fit";
         lanes_.resize(cut.devices.size());
         for (std::size_t d = 0; d < lanes_.size(); ++d) {
             auto& lane = lanes_[d];
@@ -185,7 +173,6 @@ class DeviceWorker final : public Worker {
     PlanWriter& w_;
     const Inspection& in_;
     int rank_;
-    bool held_b_ = false;
     std::vector<std::int32_t> empty_;  // sums without products
     std::vector<Lane> lanes_;
     std::vector<std::int32_t> made_at_[2];  // arrivals of tiles made on the host

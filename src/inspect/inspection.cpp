@@ -100,7 +100,9 @@ std::vector<std::int64_t> device_bytes(const Shape& shape, const ContractionSpec
 Inspection::Inspection(const PlanRequest& r, const MachineModel& m) : request(r), machine(m) {
     require(!r.accumulate || !r.screening.given, "'{}': with a given result shape no tiles of C are added to it",
             r.spec->text());
-    product = product_shape(*r.spec, *r.a, *r.b, r.screening);
+    auto screening = r.screening;
+    screening.added = r.accumulate;
+    product = product_shape(*r.spec, *r.a, *r.b, screening);
     if (r.accumulate) product = with_tiles_of(std::move(product), *r.accumulate, *r.spec, r.screening.filter > 0);
     flop_factor = r.scalar == ScalarKind::c64 || r.scalar == ScalarKind::c128 ? 4 : 1;
 

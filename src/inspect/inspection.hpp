@@ -79,7 +79,9 @@ std::size_t cheapest(const std::vector<PlanCandidate>& candidates, double same =
 /// Marks it, and says why it is the one.
 std::string choose(std::vector<PlanCandidate>& candidates, std::size_t chosen, double same = kSameTime);
 
-/// Everything from an assignment on: transfers, arenas, steps, counts.
-Plan write_plan(const Inspection& in, const Assignment& assignment);
+struct DeviceCut;
+/// Everything from an assignment on: transfers, arenas, steps, counts. cut: the blocks of one rank's devices, in
+/// chunks, which the plan takes over; without it each rank has the best by counting.
+Plan write_plan(const Inspection& in, const Assignment& assignment, DeviceCut* cut = nullptr);
 
 }  // namespace tessera

@@ -327,6 +327,8 @@ Plan PlanWriter::write() {
     plan.given = r.parameters;
     plan.filter = r.screening.filter;
     plan.alpha_magnitude = r.screening.alpha_magnitude;
+    plan.beta_magnitude = r.screening.beta_magnitude;
+    if (plan.filter > 0 && r.accumulate) plan.added = *r.accumulate;
     plan.shape_given = r.screening.given != nullptr;
     plan.other_bytes = r.other_bytes;
     plan.segments = in.product.segments;
@@ -381,6 +383,8 @@ Plan PlanWriter::write() {
     return std::move(plan);
 }
 
-Plan write_plan(const Inspection& in, const Assignment& assignment) { return PlanWriter(in, assignment).write(); }
+Plan write_plan(const Inspection& in, const Assignment& assignment, DeviceCut* cut) {
+    return PlanWriter(in, assignment, cut).write();
+}
 
 }  // namespace tessera

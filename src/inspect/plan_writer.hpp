@@ -11,6 +11,7 @@
 
 namespace tessera {
 
+struct DeviceCut;
 class PlanWriter;
 
 /// The fixed tree that joins the sums of a result tile: neighbours, then neighbours of those. Calls join(to, from).
@@ -38,7 +39,8 @@ std::unique_ptr<Worker> device_worker(PlanWriter& writer, int rank, std::vector<
 
 class PlanWriter {
   public:
-    PlanWriter(const Inspection& inspection, const Assignment& assignment) : in(inspection), how(assignment) {}
+    PlanWriter(const Inspection& inspection, const Assignment& assignment, DeviceCut* cut)
+        : in(inspection), how(assignment), device_cut(cut) {}
     Plan write();
 
     std::int32_t add_step(StepKind kind, int rank, int device, int peer, std::int64_t begin, std::int64_t end,
@@ -61,6 +63,7 @@ class PlanWriter {
 
     const Inspection& in;
     const Assignment& how;
+    DeviceCut* device_cut;  // of one rank, where it is decided; taken from here
     Plan plan;
     std::vector<std::int64_t> arena;            // per rank: bytes placed so far
     std::vector<std::int64_t> fixed;            // per rank: bytes of stored tiles and whatever else it holds

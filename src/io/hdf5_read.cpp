@@ -179,7 +179,7 @@ class LayoutReader {
 
     /// A dataset of one dimension whose bytes all lie in this file.
     Data dataset(const std::string& name) const {
-        require(links_here(name), "dataset {} is missing", name);
+        require(links_here(name), "dataset {} is missing (links do not count)", name);
         Data set{H5Handle(H5Dopen2(file_, name.c_str(), H5P_DEFAULT))};
         require(set.id.ok(), "dataset {} cannot be opened: {}", name, h5_reason());
         const H5Handle space(H5Dget_space(set.id)), type(H5Dget_type(set.id)), creation(H5Dget_create_plist(set.id));
@@ -251,7 +251,7 @@ Layout read_layout(const InputFile& in) {
     const std::int64_t rank = reader.integer("rank");
     require(rank >= 0 && rank <= kMaxRank, "rank {} is outside 0..{}", rank, kMaxRank);
 
-    reader.require_group("tilings");
+    if (rank > 0) reader.require_group("tilings");
     std::vector<Tiling> tilings;
     for (int d = 0; d < rank; ++d) {
         const auto name = fmt::format("tilings/{}", d);

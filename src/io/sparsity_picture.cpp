@@ -212,7 +212,7 @@ Image draw_sparsity(const Shape& shape, const PictureOptions& options) {
 
     // A few tiles make a small picture; a long thin matrix is shown four times as long as wide.
     const int scale = 2, line = 10 * scale;
-    const int above = kMargin + 2 * line + 8, below = kTick + (shape.empty() ? 0 : 3 * line) + kMargin;
+    const int above = kMargin + 3 * line + 8, below = kTick + (shape.empty() ? 0 : 3 * line) + kMargin;
     const int room = options.limit - std::max(above + below, 2 * kMargin + kTick);
     const double most = shape.empty() ? 1.0 : std::max({rows.tiles(), columns.tiles(), 1.0});
     const double size = std::min<double>(room, std::max(360.0, most * 24));
@@ -225,11 +225,12 @@ Image draw_sparsity(const Shape& shape, const PictureOptions& options) {
     const std::string first =
         fmt::format("{} of {} tiles, density {:.{}f} %", format_count(shape.tile_count()),
                     format_count(grid.tile_total()), 100 * shape.density(), shape.density() < 0.01 ? 3 : 1);
-    const std::string second = rows.title("rows") + " | " + columns.title("columns");
+    const std::string second = rows.title("rows"), third = columns.title("columns");
     const Decades decades = decades_of(shape);
     int text_scale = scale;
     const auto words_width = [&] {
-        return std::max(Image::text_width(first, text_scale), Image::text_width(second, text_scale));
+        return std::max({Image::text_width(first, text_scale), Image::text_width(second, text_scale),
+                         Image::text_width(third, text_scale)});
     };
     if (words_width() > std::max(columns.pixels(), 760)) text_scale = 1;
     const int left = kMargin + kTick, top = above;
@@ -238,6 +239,7 @@ Image draw_sparsity(const Shape& shape, const PictureOptions& options) {
 
     image.text(left, kMargin, first, kInk, text_scale);
     image.text(left, kMargin + line, second, kFrame, text_scale);
+    image.text(left, kMargin + 2 * line, third, kFrame, text_scale);
     const int right = left + columns.pixels(), bottom = top + rows.pixels();
     image.fill(left, top, right, bottom, kPlot);
     paint(image, left, top, shape, rows, columns, decades);

@@ -18,13 +18,15 @@ int line_number(const TraceLane& lane) {
         case LaneKind::receive:
             return 2 * lane.index + 1;
         case LaneKind::compute:
-            return 100 + 4 * lane.index;
+            return 100 + 5 * lane.index;
+        case LaneKind::make:
+            return 101 + 5 * lane.index;
         case LaneKind::load:
-            return 101 + 4 * lane.index;
+            return 102 + 5 * lane.index;
         case LaneKind::store:
-            return 102 + 4 * lane.index;
+            return 103 + 5 * lane.index;
         case LaneKind::copy:
-            return 103 + 4 * lane.index;
+            return 104 + 5 * lane.index;
         case LaneKind::core:
             break;
     }
@@ -39,6 +41,8 @@ std::string line_name(const TraceLane& lane) {
             return lane.index ? "within node, in" : "network, in";
         case LaneKind::compute:
             return fmt::format("device {}", lane.index);
+        case LaneKind::make:
+            return fmt::format("device {} makes", lane.index);
         case LaneKind::load:
             return fmt::format("device {} from host", lane.index);
         case LaneKind::store:
@@ -49,6 +53,11 @@ std::string line_name(const TraceLane& lane) {
             break;
     }
     return fmt::format("thread {}", lane.index);
+}
+
+/// What a core does for a load is to bring tiles into the form that travels.
+const char* span_name(const TraceSpan& span, const TraceLane& lane) {
+    return lane.kind == LaneKind::core && span.kind == StepKind::load ? "pack" : name(span.kind);
 }
 
 class JsonFile {
@@ -108,7 +117,7 @@ void write_chrome_trace(const Trace& trace, const std::string& path) {
             "{}{{\"ph\":\"X\",\"name\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f},\"args\":{{\"step\":{}"
             ","
             "\"{}\":{:.0f}}}}}",
-            comma, name(s.kind), lane.rank, line_number(lane), s.start * 1e6, (s.end - s.start) * 1e6, s.step,
+            comma, span_name(s, lane), lane.rank, line_number(lane), s.start * 1e6, (s.end - s.start) * 1e6, s.step,
             s.kind == StepKind::compute ? "flops" : "bytes", s.amount);
         comma = ",\n";
     }

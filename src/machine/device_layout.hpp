@@ -24,10 +24,11 @@ constexpr std::int64_t device_tile_bytes(std::int64_t batch, std::int64_t rows, 
     return (bytes + kDeviceAlignment - 1) / kDeviceAlignment * kDeviceAlignment;
 }
 
-/// Of a device's budget, what is not for tiles: descriptors of products and the allocator's rounding. The arena
-/// (DeviceCounts::peak_bytes) may take budget - device_reserve_bytes(budget).
+/// Of a device's budget, what is not for tiles: descriptors of products, all of which the executor uses (a quarter of
+/// the most describes 100,000 products). The arena (DeviceCounts::peak_bytes) may take budget -
+/// device_reserve_bytes(budget).
 constexpr std::int64_t device_reserve_bytes(std::int64_t budget) {
-    return std::clamp<std::int64_t>(budget / 32, std::int64_t{128} << 10, std::int64_t{64} << 20);
+    return std::clamp<std::int64_t>(budget / 32, std::int64_t{128} << 10, std::int64_t{16} << 20);
 }
 
 /// The smallest budget whose arena is this large.

@@ -12,7 +12,7 @@ std::int64_t Plan::metadata_bytes() const {
     const auto bytes = [](const auto& v) { return static_cast<std::int64_t>(v.capacity() * sizeof(v[0])); };
     return bytes(products) + bytes(chains) + bytes(arrivals) + bytes(sums) + bytes(moves) + bytes(finish_sums) +
            bytes(steps) + bytes(dependencies) + bytes(skipped) + bytes(rank_counts) + bytes(device_counts) +
-           a.metadata_bytes() + b.metadata_bytes() + c.metadata_bytes();
+           a.metadata_bytes() + b.metadata_bytes() + c.metadata_bytes() + added.metadata_bytes();
 }
 
 const char* name(StepKind kind) {
@@ -168,6 +168,23 @@ std::vector<LinkRow> link_rows(const Plan& plan) {
     return out;
 }
 
+/// The published volume of split_k and replicate_b (Sivkov et al. 2019, equations 2 and 4) is what each of P ranks
+/// handles, a P-th of it its own. So all of them send P - 1 times as much, less where tiles are in place or not needed.
+struct PublishedVolume {
+    const char* formula = nullptr;  // none
+    double bytes = 0;
+};
+PublishedVolume published_volume(const Plan& plan, const std::string& algorithm) {
+    const auto size = [&](const Shape& s) { return static_cast<double>(s.elements() * bytes_of(plan.scalar)); };
+    const double a = plan.source_a == SourceKind::stored ? size(plan.a) : 0;
+    const double b = plan.source_b == SourceKind::stored ? size(plan.b) : 0;
+    const double c = size(plan.c), p = plan.ranks;
+    if (plan.ranks > 1 && algorithm == "split_k") return {"(P-1) [(S_A + S_B)/P + S_C]", (p - 1) * ((a + b) / p + c)};
+    if (plan.ranks > 1 && algorithm == "replicate_b")
+        return {"(P-1) [(S_A + S_B + S_C)/P + S_B]", (p - 1) * ((a + b + c) / p + b)};
+    return {};
+}
+
 double intensity(const Plan& plan) {
     const auto& n = plan.counts;
     const double bytes = static_cast<double>(n.bytes_a + n.bytes_b + n.bytes_c + n.made_bytes);
@@ -230,20 +247,21 @@ std::string explain(const Plan& plan) {
     }
     if (!plan.decided.empty())
         for (const auto& c : plan.candidates) {
-            // On one rank with devices the ways to form blocks are weighed first.
-            const bool same = plan.ranks == 1 && c.algorithm != plan.algorithm;
-            const auto what = plan.ranks > 1 || same || c.blocks.empty() ? c.algorithm : "blocks by " + c.blocks;
+            const bool one_with_devices = plan.ranks == 1 && plan.devices_per_rank > 0;
+            const auto what = one_with_devices && !c.blocks.empty() ? c.algorithm + ", " + c.blocks : c.algorithm;
             std::string figures = c.reason;
-            if (c.possible) {
+            if (c.possible && !c.same_plan) {
                 figures = plan.ranks > 1 ? format_bytes(c.bytes_sent) + " sent, " : "";
-                if (plan.devices_per_rank > 0) figures += format_bytes(c.bytes_loaded) + " to devices, ";
-                figures += format_seconds(c.seconds_predicted) + (plan.ranks > 1 ? " predicted"
-                                                                  : same         ? " likewise"
-                                                                  : plan.devices_per_rank > 0
-                                                                      ? " for the busiest device or link"
-                                                                      : " by counting");
+                if (plan.devices_per_rank > 0)
+                    figures += (c.simulated ? "" : "about ") + format_bytes(c.bytes_loaded) + " to devices, ";
+                const auto seconds = format_seconds(c.seconds_predicted);
+                figures += (c.simulated || !one_with_devices ? "" : "about ") + format_seconds(c.seconds_predicted) +
+                           (c.simulated ? " predicted" : " by counting");
             }
-            out += fmt::format("  {} {:<19} {}\n", c.chosen ? "chosen  " : "weighed ", what, figures);
+            out += fmt::format("  {} {:<24} {}\n", c.chosen ? "chosen  " : "weighed ", what, figures);
+            if (const auto published = published_volume(plan, c.algorithm); c.possible && published.formula)
+                out += fmt::format("           {:<24} published: {} = {}\n", "", published.formula,
+                                   format_bytes(static_cast<std::int64_t>(published.bytes)));
         }
     for (std::size_t at = 0; at < plan.decided.size();) {  // a line for each reason
         const auto end = std::min(plan.decided.find("; ", at), plan.decided.size());
@@ -267,15 +285,20 @@ std::string explain_json(const Plan& plan) {
     const auto& n = plan.counts;
     nlohmann::json candidates = nlohmann::json::array(), rank_bytes = nlohmann::json::array(),
                    device_bytes = nlohmann::json::array();
-    for (const auto& c : plan.candidates)
+    for (const auto& c : plan.candidates) {
+        const auto published = published_volume(plan, c.algorithm);
         candidates.push_back({{"algorithm", c.algorithm},
+                              {"bytes_published", published.formula ? nlohmann::json(published.bytes) : nullptr},
                               {"blocks", c.blocks},
                               {"bytes_sent", c.bytes_sent},
                               {"bytes_loaded", c.bytes_loaded},
                               {"seconds_predicted", c.seconds_predicted},
+                              {"simulated", c.simulated},
+                              {"same_plan", c.same_plan},
                               {"possible", c.possible},
                               {"chosen", c.chosen},
                               {"reason", c.reason}});
+    }
     nlohmann::json parameters = nlohmann::json::object();
     const auto parameter = [&](const char* what, const auto& given, const auto& used) {
         if (given || used) parameters[what] = {{"value", given ? *given : *used}, {"given", given.has_value()}};

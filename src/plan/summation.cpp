@@ -27,8 +27,10 @@ std::uint64_t tree(const std::vector<std::uint64_t>& leaves, std::size_t at, std
 }  // namespace
 
 Summation::Summation(const Plan& plan) {
+    const bool added = plan.added.tile_count() > 0;
     const auto all = product_shape(ContractionSpec(plan.spec), plan.a, plan.b,
-                                   {plan.filter, plan.alpha_magnitude, plan.shape_given ? &plan.c : nullptr});
+                                   {plan.filter, plan.alpha_magnitude, plan.shape_given ? &plan.c : nullptr,
+                                    added ? &plan.added : nullptr, plan.beta_magnitude});
     const auto known = static_cast<std::int64_t>(plan.products.size());
     const auto expected = static_cast<std::int64_t>(all.products.size());
     for (std::int64_t p = 0; p < std::min(known, expected); ++p)

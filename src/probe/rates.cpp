@@ -24,21 +24,24 @@ char* openblas_get_corename(void);
 
 namespace tessera {
 
-double measure_gemm_gflops(int threads, double seconds) {
+GemmRate measure_gemm(int threads, double seconds) {
     constexpr int n = 2000;
     const int team = resolve_threads(threads), before = openblas_get_num_threads();
     openblas_set_num_threads(team);
     std::vector<double> a(n * n, 0.5), b(n * n, 0.25), c(n * n, 0.0);
     const double one = 1, zero = 0;
-    double best = 1e30;
-    const double start = now_seconds();
-    for (int i = 0; i < 3 || now_seconds() - start < seconds; ++i) {
+    double best = 1e30, all = 0;
+    int calls = 0;
+    for (; calls < 3 || all < seconds; ++calls) {
         const double t = now_seconds();
         dgemm_("N", "N", &n, &n, &n, &one, a.data(), &n, b.data(), &n, &zero, c.data(), &n);
-        best = std::min(best, now_seconds() - t);
+        const double took = now_seconds() - t;
+        best = std::min(best, took);
+        all += took;
     }
     openblas_set_num_threads(before);
-    return 2.0 * n * n * n / best * 1e-9;
+    const double gflop = 2e-9 * n * n * n;
+    return {gflop / best, gflop * calls / all};
 }
 
 double measure_copy_gbs(int threads) {

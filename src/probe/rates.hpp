@@ -6,8 +6,14 @@
 
 namespace tessera {
 
-/// Best OpenBLAS DGEMM of 2000 on this many threads, in GFLOP/s; at least `seconds` of trying.
-double measure_gemm_gflops(int threads, double seconds = 0.5);
+/// OpenBLAS's DGEMM of 2000 on this many threads, in GFLOP/s: the best call and the mean of all within `seconds`.
+struct GemmRate {
+    double best_gflops = 0, mean_gflops = 0;
+};
+GemmRate measure_gemm(int threads, double seconds = 0.5);
+inline double measure_gemm_gflops(int threads, double seconds = 0.5) {
+    return measure_gemm(threads, seconds).best_gflops;
+}
 /// The faster of memcpy and a streaming-store loop on this many threads, in GB/s (bytes read plus bytes written).
 double measure_copy_gbs(int threads);
 

@@ -6,6 +6,8 @@
 #include <numeric>
 
 #include "base/check.hpp"
+#include "base/units.hpp"
+#include "tessera/base/cpu.hpp"
 
 namespace tessera {
 
@@ -165,6 +167,7 @@ ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Sh
     // Of the row at hand, by column: norm bounds, flops, and where the next product goes (-1: nowhere).
     std::vector<double> bound(columns.size()), skipped(columns.size()), flops(columns.size());
     std::vector<std::int64_t> at(columns.size());
+    std::vector<double> parts(columns.size());             // a product below filter / parts cannot matter
     std::vector<std::int64_t> wanted(columns.size(), -1);  // stamped with the row where the caller gave the tile
     double left_out_square = 0;
     const bool filtered = options.filter > 0;
@@ -175,6 +178,13 @@ ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Sh
             if (row_b_of[i] >= 0) products += rows_b[row_b_of[i]].end - rows_b[row_b_of[i]].begin;
             rows += i == 0 || ea[i].batch + ea[i].free != ea[i - 1].batch + ea[i - 1].free;
         }
+        constexpr std::int64_t each = 32;  // about: of a plan, for each product
+        if (!filtered && static_cast<std::int64_t>(products) > memory_bytes() / each)
+            throw MachineError(
+                fmt::format("contraction '{}': {} tile products, whose plan takes about {}; this machine "
+                            "has {}: larger tiles make fewer",
+                            spec.text(), products, format_bytes(static_cast<std::int64_t>(products) * each),
+                            format_bytes(memory_bytes())));
         found.reserve(std::min(products, rows * columns.size()));
         if (!filtered) {
             out.products.reserve(products);
@@ -220,12 +230,19 @@ ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Sh
         const auto first_found = found.size();
         for (auto col : touched) {
             skipped[col] = flops[col] = 0;
-            if (filtered && !options.given && options.alpha_magnitude * bound[col] < options.filter) {
-                const double lost = options.alpha_magnitude * bound[col];
-                left_out_square += lost * lost;
-                count[col] = 0;
-                at[col] = -1;
-                continue;
+            parts[col] = count[col];
+            if (filtered && !options.given) {
+                double all = options.alpha_magnitude * bound[col];
+                const auto old = options.added ? options.added->find(TileOrdinal{row + columns[col]}) : std::nullopt;
+                if (old) {
+                    all += options.beta_magnitude * options.added->norm_of(*old);
+                    parts[col] = all < options.filter ? 0 : parts[col] + 1;
+                } else if (all < options.filter) {
+                    left_out_square += all * all;
+                    count[col] = 0;
+                    at[col] = -1;
+                    continue;
+                }
             }
             at[col] = static_cast<std::int64_t>(out.products.size());
             found.push_back({row + columns[col], row, columns[col], at[col], 0, bound[col], 0, 0});
@@ -242,7 +259,7 @@ ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Sh
                 if (count[col] == 0) continue;
                 if (filtered) {
                     const double term = options.alpha_magnitude * norm_a * norm_b[j];
-                    if (term * count[col] < options.filter) {
+                    if (term * parts[col] < options.filter) {
                         skipped[col] += term;
                         continue;
                     }

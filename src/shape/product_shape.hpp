@@ -14,6 +14,8 @@ struct ScreeningOptions {
     double filter = 0;  // result tiles whose norm stays below it are dropped, products that cannot matter skipped
     double alpha_magnitude = 1;    // |alpha|
     const Shape* given = nullptr;  // compute these tiles only, all of them
+    const Shape* added = nullptr;  // what is there already: a tile may be kept for its sum with that
+    double beta_magnitude = 0;     // |beta|, its factor
 };
 
 /// The result's tiles with bounds on their norms; for each the products that survive, ascending in k.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.hpp"
+#include "tessera/base/cpu.hpp"
 
 namespace tessera {
 
@@ -21,8 +22,21 @@ Shape::Shape(TileGrid grid, std::vector<ShapeEntry> entries) : grid_(std::move(g
     check_and_count();
 }
 
+namespace {
+
+/// A list of tiles is held whole.
+void require_room(std::int64_t tiles) {
+    constexpr std::int64_t each = sizeof(std::int64_t) + sizeof(double);
+    if (tiles > memory_bytes() / each)
+        throw MachineError(
+            fmt::format("shape: {} tiles take {} bytes each, this machine has {}", tiles, each, memory_bytes()));
+}
+
+}  // namespace
+
 Shape Shape::dense(TileGrid grid, double norm) {
     Shape s(std::move(grid));
+    require_room(s.grid_.tile_total());
     s.ordinals_.resize(s.grid_.tile_total());
     for (std::int64_t i = 0; i < s.grid_.tile_total(); ++i) s.ordinals_[i] = i;
     s.norms_.assign(s.grid_.tile_total(), norm);

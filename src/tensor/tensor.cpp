@@ -160,21 +160,45 @@ void Tensor<T>::for_each_tile(const std::function<void(const TileInfo&, std::spa
 template <Scalar T>
 void Tensor<T>::update_tiles(const std::function<void(const TileInfo&, std::span<T>)>& change, int threads) {
     std::vector<double> norms(static_cast<std::size_t>(tile_count()));
-    parallel_for(impl_->local_count(), threads, 1, [&](std::int64_t i) {
-        const std::int64_t s = impl_->local_slot(i);
-        const auto info = tile_info(grid(), shape().tile(s));
-        const std::int64_t n = info.extents.product();
-        std::fill(impl_->tile(s) + n, impl_->tile(s) + padded(shape(), s, sizeof(T)), T{});
-        change(info, {impl_->tile(s), static_cast<std::size_t>(n)});
-        norms[s] = tile_norm(impl_->tile(s), n);
-    });
+    const auto local = [&](const auto& body) {
+        parallel_for(impl_->local_count(), threads, 1, [&](std::int64_t i) { body(impl_->local_slot(i)); });
+    };
+    const auto elements = [&](std::int64_t s) {
+        return std::span<T>(impl_->tile(s), static_cast<std::size_t>(impl_->elements(s)));
+    };
+    // Norms are those of the data whatever happens: what has none is zero from here on.
+    const auto take_norm = [&](std::int64_t s) {
+        const auto tile = elements(s);
+        norms[s] = tile_norm(tile.data(), static_cast<std::int64_t>(tile.size()));
+        if (!std::isfinite(norms[s])) std::fill(tile.begin(), tile.end(), T{});
+    };
+    const auto set_norms = [&] {
+        auto known = norms;
+        for (double& n : known)
+            if (!std::isfinite(n)) n = 0;
+        impl_->shape =
+            Shape::from_sorted(grid(), {shape().ordinals().begin(), shape().ordinals().end()}, std::move(known));
+    };
+    try {
+        local([&](std::int64_t s) {
+            std::fill(impl_->tile(s) + impl_->elements(s), impl_->tile(s) + padded(shape(), s, sizeof(T)), T{});
+            change(tile_info(grid(), shape().tile(s)), elements(s));
+            take_norm(s);
+        });
+    } catch (...) {  // some tiles are changed, some are not; other ranks cannot be asked
+        if (communicator().size() == 1) {
+            local(take_norm);
+            set_norms();
+        }
+        throw;
+    }
     // Looked at when all ranks have them, so that all ranks throw or none.
     impl_->collect(norms);
+    set_norms();
     for (std::int64_t s = 0; s < tile_count(); ++s)
         if (!std::isfinite(norms[s]))
-            user_error("tensor: tile {} holds NaN or infinity; its norm is needed",
+            user_error("tensor: tile {} holds NaN or infinity, or its norm does; it is zero now",
                        to_string(grid().coordinates(shape().tile(s))));
-    impl_->shape = Shape::from_sorted(grid(), {shape().ordinals().begin(), shape().ordinals().end()}, std::move(norms));
 }
 
 template <Scalar T>
@@ -186,6 +210,7 @@ Tensor<T> Tensor<T>::generate(const Shape& shape, const TileGenerator<T>& genera
 
 template <Scalar T>
 Tensor<T> Tensor<T>::from_dense(const TileGrid& grid, std::span<const T> dense, double drop, Placement where) {
+    require(drop >= 0, "from_dense: tiles of norm up to {} are to be dropped; a number >= 0 is needed", drop);
     require(static_cast<std::int64_t>(dense.size()) == grid.element_total(),
             "from_dense: {} elements given, but the tilings have {}", dense.size(), grid.element_total());
     const auto extents = grid.extents();

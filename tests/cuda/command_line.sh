@@ -2,11 +2,12 @@
 # The program on a CUDA device: the cores' results, and what goes wrong with its message and exit code.
 # usage: [MOLECULES=share/molecules] command_line.sh PROGRAM [arguments before the command]
 set -u
-molecules=${MOLECULES:-$(cd "$(dirname "$0")/../../share/molecules" && pwd)}
+share=$(cd "$(dirname "$0")/../../share" && pwd)
+molecules=${MOLECULES:-$([ -d "$share/molecules" ] && echo "$share/molecules" || echo "$share/tessera/molecules")}
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 "$@" run dense:64,64,64,64 --devices 0 --quiet > /dev/null 2> "$out/first" || {
-    grep -q 'device 0 of 0 here\|no CUDA back end' "$out/first" && echo "SKIPPED: no CUDA device" && exit 77
+    grep -q 'no NVIDIA driver\|has no device\|no CUDA back end' "$out/first" && echo "SKIPPED: no CUDA device" && exit 77
     cat "$out/first"
     exit 1
 }
@@ -49,8 +50,20 @@ refused() {  # exit code, words of the message, arguments
     [ $status = "$code" ] || wrong "$*: exit code $status, expected $code: $(cat "$out/log")"
     grep -q "$words" "$out/log" || wrong "$*: no '$words' in: $(cat "$out/log")"
 }
-refused 3 'device 64 of' "$@" run blocks:4,8,0.5 --devices 64
+refused 3 'no device 64' "$@" run blocks:4,8,0.5 --devices 64
+refused 3 'no device 99999999999' "$@" run blocks:4,8,0.5 --devices 99999999999
 refused 3 'of memory, but' "$@" run blocks:4,8,0.5 --devices 0 --memory 8TiB
+refused 3 'asked for 2 times' "$@" run blocks:4,8,0.5 --devices 0,0 --memory 100GiB
+# Before operands are made: their 56 GB take seconds.
+begin=$(date +%s)
+refused 3 'of memory, but' "$@" run alkane:65:v1 --devices 0 --memory 8TiB
+[ $(($(date +%s) - begin)) -le 4 ] || wrong "a budget above the card is refused after $(($(date +%s) - begin)) s"
+refused 2 'nonexist' "$@" run dense:64,64,64,64 --devices 0 --trace /nonexist/x.json
+# One result tile with more thread blocks' shares than the descriptor memory holds, and one that nothing can describe.
+"$@" run dense:80000000,1,1,80000000 --devices 0 --json > "$out/run" 2> "$out/log" || wrong "a long tile: $(cat "$out/log")"
+"$@" run dense:80000000,1,1,80000000 --json > "$out/cores" 2> "$out/log" || wrong "a long tile on the cores: $(cat "$out/log")"
+[ "$(field checksum "$out/run")" = "$(field checksum "$out/cores")" ] || wrong "a long tile: another checksum than on the cores"
+refused 2 'use smaller tiles' "$@" run dense:2200000000,1,1,2200000000 --devices 0
 refused 3 'too small' "$@" run dense:4096,4096,4096,2048 --devices 0 --memory 32MiB
 # Someone else holds nearly all of the card.
 if [ -n "$(command -v python3)" ] && python3 -c 'import torch' 2> /dev/null; then
@@ -63,6 +76,20 @@ time.sleep(60)' > "$out/held" &
     holder=$!
     for _ in $(seq 100); do [ -s "$out/held" ] && break; sleep 0.2; done
     refused 3 'are free' "$@" run dense:16384,16384,16384,2048 --devices 0 --memory 8GiB
+    kill $holder
+    wait $holder 2> /dev/null
+    # Little is left: no room for the DGEMM rate, but for the contraction.
+    : > "$out/held"
+    python3 -c '
+import time, torch
+free, total = torch.cuda.mem_get_info()
+x = torch.empty(free - (3 << 28), dtype=torch.uint8, device="cuda")
+print("held", flush=True)
+time.sleep(60)' > "$out/held" &
+    holder=$!
+    for _ in $(seq 100); do [ -s "$out/held" ] && break; sleep 0.2; done
+    "$@" run blocks:12,64,0.4 --devices 0 --memory 24MiB --json > "$out/run" 2> "$out/log" || wrong "a small run on a full card: $(cat "$out/log")"
+    grep -q '"gemm_gflops": null' "$out/run" || wrong "a DGEMM rate on a full card: $(cat "$out/run")"
     kill $holder
     wait $holder 2> /dev/null
 fi

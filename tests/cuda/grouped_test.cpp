@@ -1,4 +1,4 @@
-// Grouped tile products, the finishing pass and the hash generator on a device, against the plain loops on the host.
+// Grouped tile products and the hash generator on a device, against the plain loops on the host.
 // Skips itself where there is no device.
 #include "kernels/cuda/grouped_gemm.hpp"
 
@@ -13,7 +13,6 @@
 #include "base/hash.hpp"
 #include "base/hash_fill.hpp"
 #include "kernels/gemm.hpp"
-#include "kernels/tile_math.hpp"
 #include "support/leak_check.hpp"
 #include "tessera/base/error.hpp"
 
@@ -273,89 +272,6 @@ TEST_F(CudaGrouped, WrongInputIsAUserError) {
     EXPECT_THROW(list.add_product(0, 2, 0, 4, 5, cuda::kTransposeA), UserError);
     EXPECT_NO_THROW(list.add_product(0, 3, 0, 5, 5, cuda::kTransposeA | cuda::kTransposeB));
     EXPECT_THROW(cuda::HashList(ScalarKind::f64).add({0, 0, 1, 3, 4, 3, 0}), UserError);
-}
-
-// Finishing ----------------------------------------------------------------------------------------------------------
-
-template <Scalar T>
-void finish_matches(std::uint64_t seed) {
-    Random random(seed);
-    struct Entry {
-        Matrix sum, old, out;
-        bool with_old, in_place;
-    };
-    Case<T> c;
-    std::vector<Entry> entries;
-    for (std::int64_t m : {1, 2, 7, 100, 301})
-        for (std::int64_t n : {1, 3, 17, 255, 400}) {
-            Entry e{c.any_matrix(m, n, random), c.any_matrix(m, n, random), c.any_matrix(m, n, random),
-                    random() % 2 == 0, random() % 2 == 0};
-            if (e.in_place) e.out = e.sum;
-            entries.push_back(e);
-        }
-    entries.push_back({c.any_matrix(2, 40001, random), {}, c.any_matrix(2, 40001, random), false, false});
-    const T alpha = is_complex<T> ? T(RealOf<T>(0.75)) : T(RealOf<T>(-1.7)), beta = T(RealOf<T>(0.3));
-    std::vector<T> want = c.memory;
-    std::vector<double> want_squares;
-    for (const Entry& e : entries) {
-        std::vector<T> dense;
-        for (std::int64_t i = 0; i < e.sum.rows; ++i)
-            for (std::int64_t j = 0; j < e.sum.columns; ++j) {
-                T x = c.memory[static_cast<std::size_t>(e.sum.at + i * e.sum.ld + j)] * alpha;
-                if (e.with_old) x += beta * c.memory[static_cast<std::size_t>(e.old.at + i * e.old.ld + j)];
-                want[static_cast<std::size_t>(e.out.at + i * e.out.ld + j)] = x;
-                dense.push_back(x);
-            }
-        want_squares.push_back(sum_of_squares(dense.data(), static_cast<std::int64_t>(dense.size())));
-    }
-    std::vector<double> squares[2];
-    for (int run = 0; run < 2; ++run) {
-        const std::size_t bytes = c.memory.size() * sizeof(T);
-        const cuda::DeviceBuffer arena(bytes), norms(entries.size() * sizeof(double));
-        cuda::copy_to_device(arena.data(), c.memory.data(), bytes);
-        const auto address = [&](const Matrix& x) {
-            return cuda::address_of(arena.data()) + static_cast<cuda::DeviceAddress>(x.at) * sizeof(T);
-        };
-        cuda::FinishList list(ScalarTraits<T>::kind);
-        std::int64_t bound = cuda::kImageSlack;
-        for (std::size_t i = 0; i < entries.size(); ++i) {
-            const Entry& e = entries[run == 0 ? i : entries.size() - 1 - i];
-            cuda::FinishTile t;
-            t.sum = address(e.sum);
-            t.old = e.with_old ? address(e.old) : 0;
-            t.out = address(e.out);
-            t.m = static_cast<std::int32_t>(e.sum.rows);
-            t.n = static_cast<std::int32_t>(e.sum.columns);
-            t.ld_sum = static_cast<std::int32_t>(e.sum.ld);
-            t.ld_old = static_cast<std::int32_t>(e.old.ld);
-            t.ld_out = static_cast<std::int32_t>(e.out.ld);
-            list.add(t);
-            bound += cuda::finish_bytes_bound(t.m, t.n);
-        }
-        const cuda::FinishLaunch launch = list.plan();
-        EXPECT_LE(launch.bytes, bound);
-        const cuda::DeviceBuffer image(static_cast<std::size_t>(launch.bytes));
-        std::vector<char> host(static_cast<std::size_t>(list.written_bytes()));
-        list.write_image(host.data());
-        cuda::copy_to_device(image.data(), host.data(), host.size());
-        cuda::run_finish(launch, image.data(), &alpha, &beta, static_cast<double*>(norms.data()));
-        std::vector<T> got(c.memory.size());
-        cuda::copy_to_host(got.data(), arena.data(), bytes);
-        EXPECT_TRUE(same_bits(got, want)) << "run " << run << " " << error(got, want);
-        squares[run].resize(entries.size());
-        cuda::copy_to_host(squares[run].data(), norms.data(), norms.bytes());
-    }
-    std::ranges::reverse(squares[1]);
-    EXPECT_EQ(squares[0], squares[1]) << "norms depend on the place in the list";
-    for (std::size_t i = 0; i < entries.size(); ++i)
-        EXPECT_NEAR(squares[0][i], want_squares[i], 1e-13 * want_squares[i]) << i;
-}
-
-TEST_F(CudaGrouped, FinishMatchesTheHost) {
-    finish_matches<float>(11);
-    finish_matches<double>(12);
-    finish_matches<std::complex<float>>(13);
-    finish_matches<std::complex<double>>(14);
 }
 
 // The generator ------------------------------------------------------------------------------------------------------

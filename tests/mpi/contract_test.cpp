@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <random>
@@ -24,6 +25,7 @@ using Random = std::mt19937_64;
 constexpr const char* kSpecs[] = {"ik,kj->ij", "ki,kj->ji",   "aibj,jbck->ciak", "hik,hkj->hij", "ij,kl->ikjl",
                                   "ik,ik->",   "iik,kj->ij",  "ijk,kl->jl",      "ijk,jkl->li",  "ik,kj->j",
                                   "kij,k->ij", "abc,bd->dca", "ijk,ijk->ij",     "ijj,jk->ik"};
+constexpr const char* kLongSpecs[] = {"ik,kj->ij", "ki,kj->ji", "ikl,klj->ji", "ijk,kl->ijl"};
 constexpr const char* kAlgorithms[] = {"auto", "stationary_b", "outer_product", "split_k", "replicate_b"};
 
 Tiling random_tiling(Random& r) {
@@ -32,7 +34,24 @@ Tiling random_tiling(Random& r) {
     return Tiling::from_sizes(sizes);
 }
 
-Shape random_shape(Random& r, const std::string& labels, std::map<char, Tiling>& tilings) {
+/// Tilings of a contraction whose result is tiny next to its operands (k in several segments), or whose B is: what
+/// split_k and replicate_b are for.
+std::map<char, Tiling> long_tilings(Random& r, const ContractionSpec& spec, bool split) {
+    std::map<char, Tiling> out;
+    const auto tiling = [&](std::size_t tiles, std::int64_t most) {
+        std::vector<std::int64_t> sizes(tiles);
+        for (auto& s : sizes) s = 1 + static_cast<std::int64_t>(r() % static_cast<unsigned>(most));
+        return Tiling::from_sizes(sizes);
+    };
+    for (char l : spec.a() + spec.b()) {
+        const auto role = spec.role(l);
+        const bool is_long = role == (split ? LabelRole::contracted : LabelRole::free_a);
+        out.emplace(l, is_long ? tiling(12 + r() % 20, 9) : tiling(1 + r() % 2, 3));
+    }
+    return out;
+}
+
+Shape random_shape(Random& r, const std::string& labels, std::map<char, Tiling>& tilings, unsigned tenths = 6) {
     std::vector<Tiling> of;
     for (char l : labels) {
         if (!tilings.count(l)) tilings.emplace(l, random_tiling(r));
@@ -41,7 +60,7 @@ Shape random_shape(Random& r, const std::string& labels, std::map<char, Tiling>&
     const TileGrid grid(of);
     std::vector<ShapeEntry> e;
     for (std::int64_t o = 0; o < grid.tile_total(); ++o)
-        if (r() % 10 < 6) e.push_back({TileOrdinal{o}, 1.0 + static_cast<double>(r() % 5)});
+        if (r() % 10 < tenths) e.push_back({TileOrdinal{o}, 1.0 + static_cast<double>(r() % 5)});
     return Shape(grid, std::move(e));
 }
 
@@ -62,12 +81,17 @@ void random_contractions(std::uint64_t seed, int trials) {
     trials = testing::trials(trials);
     Random r(seed);  // the same on all ranks
     Communicator& ranks = mpi_world();
-    std::map<std::string, int> done;
-    int filtered = 0;
+    std::map<std::string, int> done, shared;  // by several ranks
+    int filtered = 0, surely_filtered = 0, split_over_k = 0;
     for (int trial = 0; trial < trials; ++trial) {
-        const ContractionSpec spec(kSpecs[r() % std::size(kSpecs)]);
+        const bool filters = trial % 4 == 0;  // whatever the seed: the filter lies above a tile of the result
+        const bool split = trial % 4 == 2, replicate = trial % 4 == 3;  // ask for what they are made for
+        const ContractionSpec spec(split || replicate ? kLongSpecs[r() % std::size(kLongSpecs)]
+                                                      : kSpecs[r() % std::size(kSpecs)]);
         std::map<char, Tiling> tilings;
-        const Shape sa = random_shape(r, spec.a(), tilings), sb = random_shape(r, spec.b(), tilings);
+        if (split || replicate) tilings = long_tilings(r, spec, split);
+        const Shape sa = random_shape(r, spec.a(), tilings, filters ? 10 : 6);
+        const Shape sb = random_shape(r, spec.b(), tilings, filters ? 10 : 6);
         const auto grid = spec.result_grid(sa.grid(), sb.grid());
         const auto a1 = Tensor<T>::random(sa, seed + 1), b1 = Tensor<T>::random(sb, seed + 2);
         const auto a = Tensor<T>::random(sa, seed + 1, 0, {ranks, random_distribution(r, sa.grid(), ranks.size())});
@@ -83,16 +107,25 @@ void random_contractions(std::uint64_t seed, int trials) {
             one.conjugate_b = r() % 2;
         }
         Shape given;
-        if (r() % 4 == 0) {
+        if (!filters && r() % 4 == 0) {
             std::map<char, Tiling> same = tilings;
             given = random_shape(r, spec.c(), same);
             one.result_shape = &given;
         }
-        const bool adds = r() % 3 == 0;
+        const bool adds = !filters && r() % 3 == 0;
         if (adds) one.beta = 0.5;
+        if (filters) {
+            one.filter = 0;
+            const auto whole = contract<T>(spec.text(), a1, b1, one).tensor;
+            one.filter = 1.01 * *std::ranges::min_element(whole.shape().norms());
+            ASSERT_GT(one.filter, 0) << spec.text();
+            ++surely_filtered;
+        }
         many = one;
         many.threads = 1 + static_cast<int>(r() % 2);
-        many.algorithm = kAlgorithms[r() % 5];
+        many.algorithm = split       ? "split_k"
+                         : replicate ? "replicate_b"
+                                     : kAlgorithms[r() % (filters ? 3 : 5)];  // the last two refuse some problems
         if (!adds && r() % 2) many.result_distribution = random_distribution(r, grid, ranks.size());
         const bool made = !adds && r() % 3 == 0 && !spec.needs_reduction(1);
 
@@ -107,6 +140,7 @@ void random_contractions(std::uint64_t seed, int trials) {
         Tensor<T> want, got;
         ContractReport report;
         std::int64_t planned = 0;
+        int workers = 0, segments = 0;
         RankCounts mine;
         const auto label =
             fmt::format("{} trial {} algorithm {} of {} ranks", spec.text(), trial, many.algorithm, ranks.size());
@@ -114,6 +148,9 @@ void random_contractions(std::uint64_t seed, int trials) {
             planned = plan.counts.sent_bytes;
             mine = plan.rank_counts[static_cast<std::size_t>(ranks.rank())];
             validate(plan);
+            // How many ranks really sum, and into how many sums of one tile.
+            for (const auto& n : plan.rank_counts) workers += n.products > 0;
+            segments = plan.segments;
         };
         try {
             if (adds) {
@@ -132,6 +169,8 @@ void random_contractions(std::uint64_t seed, int trials) {
             continue;
         }
         ++done[many.algorithm];
+        if (workers > 1) ++shared[many.algorithm];
+        if (many.algorithm == "split_k" && segments > 1 && workers > 1) ++split_over_k;
         ASSERT_EQ(checksum(got), checksum(want)) << label;
         ASSERT_TRUE(got.shape() == want.shape()) << label;
         EXPECT_EQ(report.sent_bytes, planned) << label;
@@ -150,11 +189,16 @@ void random_contractions(std::uint64_t seed, int trials) {
             filtered += report.left_out > 0;
         }
     }
-    EXPECT_GT(filtered, 0);
+    EXPECT_GE(filtered, surely_filtered);
+    EXPECT_GT(surely_filtered, 0);
     // What is refused is not tested: some of each must not be.
-    if (trials >= 100) {
-        EXPECT_GT(done["replicate_b"], 5);
-        EXPECT_GT(done["split_k"], 0);
+    if (trials >= 40) {
+        EXPECT_GE(done["replicate_b"], trials / 8);
+        EXPECT_GE(done["split_k"], trials / 8);
+    }
+    if (trials >= 40 && ranks.size() > 1) {
+        EXPECT_GE(shared["replicate_b"], trials / 10);
+        EXPECT_GE(split_over_k, trials / 10);
     }
 }
 

@@ -92,6 +92,11 @@ class Run(unittest.TestCase):
             (["run", "blocks:4,8,0.5", "--filter", "nan"], 2, "nan"),
             (["run", "blocks:4,8,0.5", "--devices", "0"], 3, "--devices 0"),
             (["run", "blocks:4,8,0.5", "--devices", "foo"], 2, "foo"),
+            (["run", "blocks:4,8,0.5", "--devices", "9999"], 3, "--devices 9999"),
+            (["run", "blocks:4,8,0.5", "--devices", "10000"], 3, "--devices 10000"),
+            (["run", "blocks:4,8,0.5", "--devices", "0,99999999999999"], 3, "--devices 0,99999999999999"),
+            (["bench", "grouped", "--device", "-1"], 2, "'-1' is no device: a number from 0 on"),
+            (["run", "blocks:4,8,0.5", "--devices", "none", "--trace", "x.json"], 2, "--trace"),
             (["run", "blocks:4,8,0.5", "--memory", "100B"], 3, "smallest"),
             (["bench", "triples", "--size", "Z"], 2, "Z"),
             (["bench", "grouped"], 2, "--device"),
@@ -521,6 +526,8 @@ class Energy(unittest.TestCase):
             self.assertIsNone(out[energy])
         self.assertEqual(out["stopped"]["in"], "scf")
         self.assertEqual(out["stopped"]["iterations"], 2)
+        self.assertGreater(out["time"]["scf"], 0)
+        self.assertEqual(out["time"]["ccsd"], 0)
         # CCSD stops: its checkpoint stays, and the same command goes on from it, its count too.
         file = self.folder / "stopped.h5"
         common = ["energy", self.MOLECULES / "n2.xyz", "--basis", "sto-3g", "--method", "ccsd", "--json"]
@@ -540,6 +547,8 @@ class Energy(unittest.TestCase):
         self.assertIsNone(out["ccsd"])
         self.assertIsNone(out["total"])
         self.assertEqual((out["stopped"]["in"], out["stopped"]["iterations"]), ("ccsd", some))
+        self.assertGreater(out["time"]["ccsd"], 0)
+        self.assertLess(out["time"]["ccsd"], out["seconds"])
         self.assertTrue(file.exists())
         done = run(*common, "--max-iterations", some, "--checkpoint", file)
         self.assertIn(f"going on from iteration {some} in {file}", done.stderr)
@@ -571,6 +580,7 @@ class Energy(unittest.TestCase):
     def test_memory_is_a_promise(self):
         for molecule, basis, more in [
             ("h2o", "sto-3g", []),
+            ("c2h6", "cc-pvdz", ["--method", "rhf"]),
             ("n2", "cc-pvdz", ["--frozen-core", "--tile", 5]),
             ("ch4", "def2-svp", ["--abcd", "direct", "--method", "ccsd"]),
             ("ch4", "cc-pvdz", ["--checkpoint", self.folder / "m.h5"]),

@@ -102,6 +102,7 @@ inline void any_options(Random& r, Case& c) {
     c.has_old = how == 2;
     if (c.has_given) c.given = random_shape(r, result, 0.6);
     if (c.has_old) c.old = random_shape(r, result, 0.4);
+    c.request.screening.beta_magnitude = c.has_old ? std::pow(10.0, -static_cast<double>(r() % 8)) : 0;
     c.request.other_bytes = r() % 2 ? static_cast<std::int64_t>(64 * (r() % 100)) : 0;
 }
 

@@ -172,7 +172,11 @@ TEST(Energy, FrozenCoreIsOfEachAtom) {
 
 TEST(Energy, OtherElementsAndSmallCases) {
     Molecule m = parse_xyz("1\n\nHe 0 0 0\n", "he");
-    EXPECT_EQ(run(m, "sto-3g", false).total, run(m, "sto-3g", false, Method::rhf).total);  // no virtuals
+    const auto rhf = run(m, "sto-3g", false, Method::rhf);
+    EXPECT_EQ(run(m, "sto-3g", false).total, rhf.total);  // no virtuals
+    // Densities and Fock matrices are contractions too.
+    EXPECT_GE(rhf.contractions, 7 * rhf.scf_iterations);
+    EXPECT_GT(rhf.contraction_seconds, 0);
     m = parse_xyz("2\n\nH 0 0 0\nH 0 0 0.74\n", "h2");
     const auto h2 = run(m, "cc-pvdz", true);
     EXPECT_NEAR(h2.total, -1.1633716, 1e-5);  // two electrons: CCSD is exact, (T) zero

@@ -14,6 +14,7 @@
 #include "chem/basis.hpp"
 #include "chem/clustering.hpp"
 #include "chem/diis.hpp"
+#include "chem/fock.hpp"
 #include "chem/local_pairs.hpp"
 #include "chem/localise.hpp"
 #include "chem/molecule.hpp"
@@ -175,7 +176,8 @@ TEST(ThreadsDeathTest, OneThreadIsOne) {
         const auto m = parse_xyz("3\n\nO 0 0 0.1\nH 0 0.8 -0.4\nH 0.1 -0.7 -0.5\n", "w");
         const auto set = find_basis("cc-pvdz");
         const Integrals x(place(set, m), asked);
-        atomic_guess(m, set, x.basis(), asked);
+        TensorWork work({.threads = asked});
+        atomic_guess(m, set, x.basis(), work);
         return 10 + threads() - before;
     };
     EXPECT_EXIT(std::exit(started(1)), testing::ExitedWithCode(10), "");
@@ -189,11 +191,12 @@ TEST(Orbitals, CoresAreThoseOfTheAtoms) {
     const auto set = find_basis("def2-svp");
     const Integrals x(place(set, m));
     const AoIntegrals ao(x, tile_atoms(x.basis(), 16), 0);
-    const auto guess = atomic_guess(m, set, x.basis());
+    TensorWork work({});
+    const auto guess = atomic_guess(m, set, x.basis(), work);
     ASSERT_EQ(guess.cores.cols(), 6);
     const Matrix own = guess.cores.transpose() * x.overlap() * guess.cores;
     EXPECT_LT((own - Matrix::Identity(6, 6)).cwiseAbs().maxCoeff(), 0.05);
-    auto scf = rhf(m, x, ao, guess.density, {});
+    auto scf = rhf(m, x, ao, guess.density, {}, work);
     const auto before = scf;
     const auto choice = put_cores_first(scf, guess.cores, 6);
     EXPECT_GT(choice.least, 0.95);
@@ -240,9 +243,8 @@ TEST(Integrals, ShellsAreNormalisedAndBounded) {
                 }
 }
 
-/// The Fock matrix from packed tiles against the sum as it is written.
-TEST(AoIntegrals, FockMatrixAgainstThePlainSum) {
-    const auto m = parse_xyz("3\n\nO 0 0 0.1\nH 0 0.8 -0.4\nH 0.1 -0.7 -0.5\n", "w");
+/// The Fock matrix by pairs against the sum as it is written.
+void compare_fock(const Molecule& m, bool tiles_missing) {
     const Integrals x(place(find_basis("def2-svp"), m));
     const auto n = x.basis().functions;
     const auto shells = static_cast<std::int64_t>(x.basis().shells.size());
@@ -269,8 +271,27 @@ TEST(AoIntegrals, FockMatrixAgainstThePlainSum) {
     for (std::int64_t target : {5, 14, 100})
         for (int threads : {1, 2}) {
             const AoIntegrals ao(x, tile_atoms(x.basis(), target), threads);
-            EXPECT_LT((ao.two_electron(d, threads) - expected).cwiseAbs().maxCoeff(), 1e-9) << target;
+            const auto& tiling = ao.pairs().single();
+            std::int64_t missing = 0;
+            for (std::int64_t p = 0; p < ao.pairs().pairs().tile_count(); ++p)
+                for (std::int64_t q = 0; q <= p; ++q) missing += ao.tile(p, q).empty();
+            EXPECT_EQ(missing > 0, tiles_missing && tiling.tile_count() > 1) << target;
+            TensorWork work({.threads = threads});
+            const auto density = to_tensor(d, tiling, tiling);
+            // All of it kept, a part, and nothing; the second time from what was kept.
+            for (const std::int64_t kept : {1 << 30, 200000, 0}) {
+                TwoElectron fock(ao, 100000, kept);
+                const auto first = fock.of(density, work);
+                EXPECT_LT((to_matrix(first) - expected).cwiseAbs().maxCoeff(), 1e-9) << target << ' ' << kept;
+                EXPECT_TRUE(fock.of(density, work) == first) << target << ' ' << kept;
+            }
         }
+}
+
+TEST(AoIntegrals, FockMatrixAgainstThePlainSum) {
+    compare_fock(parse_xyz("3\n\nO 0 0 0.1\nH 0 0.8 -0.4\nH 0.1 -0.7 -0.5\n", "w"), false);
+    // Pairs of functions on both are nothing: tiles of them are not stored.
+    compare_fock(parse_xyz("4\n\nH 0 0 0\nHe 0 0.3 0.9\nHe 60 0.1 0\nH 60.4 0.9 0.2\n", "apart"), true);
 }
 
 TEST(Pairs, UnpackedAndPackedAgree) {
@@ -367,7 +388,8 @@ TEST(Localisation, CoreIsNeverMixedWithTheRest) {
     const Integrals x(place(set, m));
     const auto tiling = tile_atoms(x.basis(), 16);
     const AoIntegrals ao(x, tiling, 0);
-    const auto scf = rhf(m, x, ao, atomic_guess(m, set, x.basis()).density, {});
+    TensorWork work({});
+    const auto scf = rhf(m, x, ao, atomic_guess(m, set, x.basis(), work).density, {}, work);
     for (const std::int64_t tile : {2, 4, 32}) {
         const auto orbitals = make_orbitals(scf, 0, 2, tiling.functions, 5);
         const LocalPairs local(x, orbitals, tile);
@@ -387,7 +409,6 @@ TEST(Localisation, CoreIsNeverMixedWithTheRest) {
         }
         EXPECT_EQ(core, 2);
         // There and back; in between it is another tensor.
-        TensorWork work(TensorWorkers{});
         const Tiling o = orbitals.occupied.grid().tiling(1), v = orbitals.virtuals.grid().tiling(1);
         const auto t = RealTensor::random(Shape::dense(TileGrid{o, o, v, v}), 7);
         const auto there = local.to_local(t, work);
@@ -412,7 +433,8 @@ TEST(Localisation, OrbitalsOfEthaneSitOnTheirBonds) {
     const auto set = find_basis("sto-3g");
     const Integrals x(place(set, m));
     const AoIntegrals ao(x, tile_atoms(x.basis(), 16), 0);
-    const auto scf = rhf(m, x, ao, atomic_guess(m, set, x.basis()).density, {});
+    TensorWork work({});
+    const auto scf = rhf(m, x, ao, atomic_guess(m, set, x.basis(), work).density, {}, work);
     const Matrix valence = scf.coefficients.middleCols(2, 7);
     const auto local = foster_boys(valence, x.dipole());
     EXPECT_LT((local.rotation.transpose() * local.rotation - Matrix::Identity(7, 7)).cwiseAbs().maxCoeff(), 1e-12);

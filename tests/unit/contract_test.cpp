@@ -251,7 +251,7 @@ TEST(ContractLarge, TilesCutForThreadsAndSegmentsGiveTheSameBits) {
 TEST(ContractFilter, WhatIsLeftOutStaysWithinTheBound) {
     TESSERA_SKIP_WITHOUT_BACK_END();
     Random r(24);
-    int dropped = 0, skipped = 0;
+    int dropped = 0, skipped = 0, both = 0;
     for (int trial = 0; trial < trials(200); ++trial) {
         const auto ti = random_tiling(r, 5, 4), tj = random_tiling(r, 5, 4), tk = random_tiling(r, 6, 4);
         const auto decaying = [&](const TileGrid& grid) {
@@ -272,9 +272,36 @@ TEST(ContractFilter, WhatIsLeftOutStaysWithinTheBound) {
         for (double n : got.tensor.shape().norms()) ASSERT_GE(n, options.filter);
         dropped += got.tensor.tile_count() < exact.tensor.tile_count();
         skipped += got.report.products < exact.report.products;
+
+        // The same with a C that is added to: what is dropped of it counts together with what was skipped.
+        const auto old = filter(decaying({ti, tj}), 1e-4);
+        options.beta = trial % 3 ? 1.0 : -0.5;
+        auto c = old;
+        const auto report = contract_into<double>("ik,kj->ij", a, b, c, options);
+        const auto sum = add(options.alpha.real(), exact.tensor, options.beta.real(), old);
+        ASSERT_LE(norm(add(1.0, c, -1.0, sum)), report.left_out + 1e-14 * norm(sum)) << "filter " << options.filter;
+        for (double n : c.shape().norms()) ASSERT_GE(n, options.filter);
+        both += report.dropped_tiles > 0 && report.products < exact.report.products;
     }
     EXPECT_GT(dropped, trials(50));
     EXPECT_GT(skipped, trials(50));
+    EXPECT_GT(both, trials(50));
+}
+
+TEST(ContractFilter, WhatIsThereMayKeepATile) {
+    TESSERA_SKIP_WITHOUT_BACK_END();
+    const TileGrid one{Tiling{1}, Tiling{1}};
+    const std::vector<double> x{0.6}, y{1.0};
+    const auto a = Tensor<double>::from_dense(one, x), b = Tensor<double>::from_dense(one, y);
+    auto c = a;
+    auto options = back_end_options();
+    options.beta = 1;
+    options.filter = 1;
+    options.on_plan = [](const Plan& plan) { validate(plan); };
+    const auto report = contract_into<double>("ik,kj->ij", a, b, c, options);
+    ASSERT_EQ(c.tile_count(), 1);  // 0.6 alone would go, 0.6 + 0.6 stays
+    EXPECT_DOUBLE_EQ(c.tile(0)[0], 1.2);
+    EXPECT_EQ(report.left_out, 0);
 }
 
 TEST(ContractFilter, DropsOldTilesWhenNoProductIsLeft) {
@@ -339,6 +366,36 @@ void expect_user_error(const std::function<void()>& call, const std::vector<std:
     }
 }
 
+TEST(ContractInto, OneOperand) {
+    const TileGrid g{Tiling{2, 3}, Tiling{4}}, t{Tiling{4}, Tiling{2, 3}};
+    const auto a = Tensor<double>::random(Shape::dense(g), 1);
+    const auto old = Tensor<double>::random(Shape(t, {{TileOrdinal{1}, 1.0}}), 2);
+    ContractOptions o;
+    o.alpha = 2;
+    o.beta = -0.5;
+    auto c = old;
+    const auto report = contract_into<double>("ij->ji", a, c, o);
+    EXPECT_EQ(c, add(2.0, contract("ij->ji", a).tensor, -0.5, old));
+    // The budget holds A, C, the permuted A and the sum; what is too small leaves C alone.
+    auto kept = old;
+    o.memory = 1;
+    std::int64_t smallest = 0;
+    try {
+        contract_into<double>("ij->ji", a, kept, o);
+    } catch (const BudgetError& e) {
+        smallest = e.smallest_bytes();
+    }
+    EXPECT_GE(smallest, report.peak_host_bytes);
+    EXPECT_EQ(kept, old);
+    o.memory = smallest;
+    contract_into<double>("ij->ji", a, kept, o);
+    EXPECT_EQ(kept, c);
+    o.memory = 0;
+    auto wrong = a;
+    expect_user_error([&] { contract_into<double>("ij->ji", a, wrong, o); }, {"'j'", "index 0 of C", "5 in", "4 in"});
+    expect_user_error([&] { contract("ij->ji", a, o); }, {"beta is -0.5"});
+}
+
 TEST(ContractBadInput, SaysWhatAndWhere) {
     const Tiling t3{3}, t4{4}, t22{2, 2};
     const Tensor<double> a(Shape::dense({t3, t4})), b(Shape::dense({t4, t3})), wrong(Shape::dense({t22, t3}));
@@ -378,6 +435,16 @@ TEST(ContractBadInput, SaysWhatAndWhere) {
     const auto ones =
         Tensor<double>::generate(a.shape(), [](const TileInfo&, std::span<double> x) { std::ranges::fill(x, 1.0); });
     expect_user_error([&] { contract("ik,kj->ij", ones, bad); }, {"NaN", "(0, 0)"});
+    const GeneratedTensor<double> larger{Shape::dense({t4, t3}),
+                                         [](const TileInfo&, std::span<double> x) { std::ranges::fill(x, 7.0); }};
+    o = {};
+    o.filter = 1e-3;
+    expect_user_error([&] { contract("ik,kj->ij", ones, larger, o); }, {"made on demand has norm 24.2", "at most 1"});
+    for (int threads : {-5, 100000}) {
+        o = {};
+        o.threads = threads;
+        expect_user_error([&] { contract("ik,kj->ij", a, b, o); }, {"threads", std::to_string(threads)});
+    }
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "execute/device/device_share.hpp"
 #include "execute/device/host_device.hpp"
 #include "execute/device/staging_ring.hpp"
 #include "support/device_cases.hpp"
@@ -63,6 +64,28 @@ TEST(HostDevicesOnce, TilesLargerThanAPieceAreCutAtRows) {
     testing::expect_right(c, run_case(c, host_devices(0)).c);
 }
 
+/// A long result tile has more thread blocks' shares than room is for in the descriptor memory.
+TEST(HostDevicesOnce, TilesWithManySharesAreComputedInParts) {
+    const OpenDevices little = [](std::span<const std::int64_t> arenas, std::int64_t, ScalarKind kind) {
+        std::vector<std::unique_ptr<Device>> devices;
+        for (const auto arena : arenas) devices.push_back(make_host_device({arena, 8 << 10, kind, 20, devices.size()}));
+        return devices;
+    };
+    testing::Random r(5);
+    for (const auto& [m, n, batch] : {std::tuple{70'003, 3, 1}, {3, 70'003, 1}, {1'000, 1'500, 1}, {20'001, 1, 3}}) {
+        auto c = random_case<double>(r, "hmk,hkn->hmn", 1, 1);
+        const auto one = [](int extent) { return Tiling::uniform(extent, extent); };
+        const auto k = Tiling::uniform(7, 3);
+        c.a = Tensor<double>::random(Shape::dense(TileGrid{one(batch), one(m), k}), 1);
+        c.b = Tensor<double>::random(Shape::dense(TileGrid{one(batch), k, one(n)}), 2);
+        const auto parts = run_case(c, little);
+        const auto whole = run_case(c, host_devices(0));
+        EXPECT_TRUE(parts.c == whole.c) << m << " x " << n;
+        EXPECT_GT(parts.counts.devices[0].launches, whole.counts.devices[0].launches);
+        testing::expect_right(c, parts.c);
+    }
+}
+
 TEST(HostDevicesOnce, LargeResultTilesComeInRows) { testing::large_result_tiles(host_devices(50)); }
 
 // What goes wrong comes out as an exception, and nothing hangs.
@@ -121,8 +144,17 @@ TEST(HostDevicesOnce, TheTimelineKeepsToTheDependencies) {
     const auto result = run_case(c, host_devices(50));
     std::map<int, const TraceSpan*> by_step;
     const auto& trace = result.counts.trace;
+    double packed = 0, loaded = 0;  // what goes to the devices is packed by cores first, and both are seen
     for (const auto& span : trace.spans) {
         EXPECT_LE(span.start, span.end);
+        const auto kind = trace.lanes[static_cast<std::size_t>(span.lane)].kind;
+        if (span.kind == StepKind::load) (kind == LaneKind::core ? packed : loaded) += span.amount;
+        if (kind == LaneKind::make) {
+            EXPECT_EQ(span.kind, StepKind::make);
+        }
+        if (kind == LaneKind::compute) {
+            EXPECT_EQ(span.kind, StepKind::compute);
+        }
         if (trace.lanes[static_cast<std::size_t>(span.lane)].kind != LaneKind::core) by_step[span.step] = &span;
     }
     int computes = 0;
@@ -142,6 +174,36 @@ TEST(HostDevicesOnce, TheTimelineKeepsToTheDependencies) {
         }
     }
     EXPECT_GT(computes, 0);
+    EXPECT_GT(loaded, 0);
+    EXPECT_EQ(packed, loaded);
+}
+
+TEST(DeviceShare, RanksThatSeeTheSameDevicesDealThemOut) {
+    using Seen = std::vector<std::vector<std::uint64_t>>;
+    const auto shares = [](const Seen& seen) {
+        std::vector<std::vector<int>> out;
+        for (std::size_t r = 0; r < seen.size(); ++r) out.push_back(share_of_devices(seen, static_cast<int>(r)));
+        return out;
+    };
+    using Shares = std::vector<std::vector<int>>;
+    EXPECT_EQ(shares({{1, 2, 3, 4}}), (Shares{{0, 1, 2, 3}}));
+    EXPECT_EQ(shares(Seen(4, {1, 2, 3, 4})), (Shares{{0}, {1}, {2}, {3}}));
+    EXPECT_EQ(shares(Seen(2, {1, 2, 3, 4})), (Shares{{0, 1}, {2, 3}}));
+    EXPECT_EQ(shares(Seen(3, {1})), (Shares{{0}, {0}, {0}}));
+    EXPECT_EQ(shares(Seen(3, {1, 2})), (Shares{{0}, {1}, {0}}));
+    EXPECT_EQ(shares({{1, 2}, {3, 4}, {1, 2}, {3, 4}}), (Shares{{0}, {0}, {1}, {1}}));  // two nodes, dealt cyclically
+    EXPECT_EQ(shares({{1}, {2}}), (Shares{{0}, {0}}));                                  // each was given its own
+}
+
+TEST(DeviceShare, TilesThatNoDeviceCanDescribeAreRefused) {
+    const auto grid = [](std::int64_t rows, std::int64_t cols) {
+        return TileGrid{Tiling::uniform(rows, rows), Tiling::uniform(cols, cols)};
+    };
+    const ContractionSpec spec("ik,kj->ij");
+    require_device_extents(spec, grid(1'000'000'000, 1), grid(1, 1));
+    EXPECT_THROW(require_device_extents(spec, grid(2'200'000'000, 1), grid(1, 1)), UserError);
+    EXPECT_THROW(require_device_extents(spec, grid(1, 2'200'000'000), grid(2'200'000'000, 1)), UserError);
+    EXPECT_THROW(require_device_extents(spec, grid(1, 1), grid(1, 2'200'000'000)), UserError);
 }
 
 TEST(StagingRing, HandsOutWhatIsFree) {

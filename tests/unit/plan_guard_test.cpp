@@ -1,5 +1,6 @@
 // Figures that plans were once good for, by counting: they may get better, never worse.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "support/plan_cases.hpp"
@@ -69,6 +70,12 @@ TEST(PlanGuard, SplitKAndReplicateBSendWhatTheirFormulasSay) {
         plan = plan_of(c);
         validate(plan);
         EXPECT_EQ(plan.counts.sent_bytes, (p - 1) * ((s_a + s_b) / p + s_c)) << p;
+        c.request.algorithm = "auto";  // what was published stands next to what was counted
+        EXPECT_NE(explain(plan_of(c)).find("published: (P-1) [(S_A + S_B)/P + S_C] = "), std::string::npos);
+        EXPECT_NE(explain_json(plan_of(c)).find(fmt::format("\"bytes_published\":{}.0", plan.counts.sent_bytes)),
+                  std::string::npos)
+            << explain_json(plan_of(c));
+        c.request.algorithm = "split_k";
     }
     for (const int p : {2, 4, 8}) {
         const Distribution::Axis cyclic{p};

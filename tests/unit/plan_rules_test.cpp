@@ -91,7 +91,7 @@ TEST(StationaryB, BlocksByWorstFitAndChunksOneTilePerRowInTurn) {
         for (std::size_t i = 0; i < in.sums.size(); ++i)
             if (in.sums[i].first < in.sums[i].last) sums.push_back(static_cast<std::int32_t>(i));
         const auto cut = cut_for_devices(in, sums);
-        ASSERT_EQ(cut.how, "worst_fit");
+        ASSERT_EQ(cut.counted.blocks, "worst_fit");
         // Columns by bytes (B and C), the largest first, each into the emptiest block.
         std::map<std::int32_t, std::int64_t> bytes;
         std::set<std::pair<std::int32_t, std::int32_t>> seen;
@@ -231,8 +231,8 @@ TEST(RandomPlans, WithAllThatCanBeAskedFor) {
 
 TEST(RandomPlans, UpTo4608Devices) {
     Random r(44);
-    int most = 0;
-    for (int trial = 0; trial < 40; ++trial) {
+    int most = 0, planned = 0, of_most = 0, thousands = 0;
+    for (int trial = 0; trial < 2000; ++trial) {
         auto c = random_case(r);
         if (c.a.grid().rank() == 2) {
             const auto k = random_tiling(r, 12, 60);
@@ -255,9 +255,16 @@ TEST(RandomPlans, UpTo4608Devices) {
         }
         ASSERT_NO_THROW(validate(plan)) << trial;
         only_what_is_needed(plan);
-        most = std::max(most, plan.ranks * plan.devices_per_rank);
+        const int all = plan.ranks * plan.devices_per_rank;
+        most = std::max(most, all);
+        ++planned;
+        of_most += all == 4608;
+        thousands += all >= 1000;
     }
     EXPECT_EQ(most, 4608);
+    EXPECT_GT(planned, 1800);
+    EXPECT_GT(of_most, 200);
+    EXPECT_GT(thousands, 600);
 }
 
 }  // namespace

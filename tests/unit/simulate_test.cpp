@@ -86,6 +86,32 @@ class HandMade {
     MachineModel machine;
 };
 
+/// Spans of one rank's devices, in any order, as an executor records them.
+TEST(Trace, ShareOfTransfersThatIsHidden) {
+    Trace t;
+    EXPECT_EQ(device_overlap(t).transfer_seconds, 0);
+    t.lanes = {{0, LaneKind::load, 0},    {0, LaneKind::store, 0},   {0, LaneKind::copy, 1},
+               {0, LaneKind::compute, 0}, {0, LaneKind::compute, 1}, {0, LaneKind::core, 0}};
+    const auto span = [&](int lane, double start, double end) {
+        t.spans.push_back({lane, 0, StepKind::join, start, end, 0});
+    };
+    span(0, 0, 4);  // loads: 0..4, and 10..12
+    span(0, 10, 12);
+    span(1, 3, 6);  // a store: 3..6
+    span(3, 1, 2);  // work: 1..2 and 5..11
+    span(3, 5, 8);
+    span(4, 7, 11);  // of another device, while the first works
+    span(5, 0, 20);  // the cores pack tiles: no work that hides anything
+    span(2, 20, 20);
+    auto o = device_overlap(t);
+    EXPECT_DOUBLE_EQ(o.transfer_seconds, 8);  // 0..6, 10..12
+    EXPECT_DOUBLE_EQ(o.hidden_seconds, 3);    // 1..2, 5..6, 10..11
+    std::reverse(t.spans.begin(), t.spans.end());
+    o = device_overlap(t);
+    EXPECT_DOUBLE_EQ(o.transfer_seconds, 8);
+    EXPECT_DOUBLE_EQ(o.hidden_seconds, 3);
+}
+
 TEST(Simulate, NothingTakesNoTime) {
     HandMade h;
     EXPECT_EQ(h.seconds(), 0);

@@ -152,6 +152,47 @@ TEST(Tensor, NormsSurviveHugeAndTinyElements) {
     EXPECT_NEAR(norm(Tensor<double>::from_dense(g, std::vector{3e-200, 4e-200})) / 5e-200, 1, 1e-15);
 }
 
+TEST(Tensor, ATileByCoordinatesAndBySlot) {
+    const auto x =
+        Tensor<double>::generate(Shape(TileGrid{Tiling{2, 2, 2, 2}}, {{TileOrdinal{1}, 1.0}, {TileOrdinal{3}, 1.0}}),
+                                 [](const TileInfo& info, std::span<double> tile) {
+                                     std::ranges::fill(tile, info.tile.value == 1 ? 2.0 : 4.0);
+                                 });
+    EXPECT_EQ(x.tile({1})[0], 2);
+    EXPECT_EQ(x.tile({3})[0], 4);
+    EXPECT_TRUE(x.tile({0}).empty());
+    EXPECT_EQ(x.tile(1)[0], 4);
+}
+
+TEST(Tensor, NormsAreThoseOfTheDataAfterAFailure) {
+    const TileGrid grid{Tiling{2, 2, 2}};
+    const auto ones = Tensor<double>::generate(
+        Shape::dense(grid), [](const TileInfo&, std::span<double> tile) { std::ranges::fill(tile, 1.0); });
+    const auto expect_true_norms = [](const Tensor<double>& x) {
+        for (std::int64_t s = 0; s < x.tile_count(); ++s)
+            EXPECT_DOUBLE_EQ(x.shape().norm_of(s), std::hypot(x.tile(s)[0], x.tile(s)[1])) << s;
+    };
+    auto x = ones;
+    EXPECT_THROW(x.update_tiles([](const TileInfo& info, std::span<double> tile) {
+        tile[0] = info.tile.value == 1 ? std::nan("") : 5.0;
+    }),
+                 UserError);
+    expect_true_norms(x);
+    EXPECT_EQ(x.tile(1)[0], 0);
+    EXPECT_EQ(x.tile(2)[0], 5);
+    x = ones;
+    EXPECT_THROW(x.update_tiles([](const TileInfo& info, std::span<double> tile) {
+        tile[1] = 9;
+        if (info.tile.value == 2) throw UserError("no more");
+    }),
+                 UserError);
+    expect_true_norms(x);
+    x = ones;
+    scale(x, 1e308);
+    EXPECT_THROW(scale(x, 1e308), UserError);
+    expect_true_norms(x);
+}
+
 TEST(Tensor, BadInput) {
     const TileGrid g{Tiling{2, 2}};
     EXPECT_THROW(Tensor<double>::from_dense(g, std::vector{1.0, 2.0}), UserError);

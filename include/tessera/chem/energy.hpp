@@ -62,7 +62,8 @@ struct EnergyResult {
     std::int64_t dropped_functions = 0;                                        // near-dependent combinations
     double smallest_overlap = 0;  // eigenvalue of the overlap of the functions that are kept
 
-    /// Of the direct ABCD term: tiles of integrals in all and made, and what skipping the rest changed (first order).
+    /// Of the direct ABCD term: tiles of integrals in all and made, and what skipping the rest changed of the
+    /// CCSD energy (first order).
     std::int64_t v_tiles = 0, v_tiles_made = 0;
     double screen_change = 0;
 

@@ -38,7 +38,7 @@ struct ContractOptions {
     /// Where the result's tiles shall be; else where the algorithm likes them best (with contract_into: C's own).
     std::optional<Distribution> result_distribution = {};
     /// GPUs of each rank by number (one may be named more than once); none: its cores. Bytes on each of them, 0: what
-    /// is free. auto, worst_fit or patches.
+    /// is free. auto, columns, patches or worst_fit.
     std::vector<int> devices = {};
     std::int64_t device_memory = 0;
     std::string blocks = "auto";
@@ -62,8 +62,9 @@ struct ContractReport {
     std::vector<int> devices = {};
     std::int64_t sent_bytes = 0;                                // between ranks, all of them
     std::int64_t rank_sent_bytes = 0, rank_received_bytes = 0;  // by this rank
-    /// Share of the time with messages under way that was hidden behind work; 1 where there were none. Not a number
-    /// (null in JSON) with devices: there it is not measured.
+    /// Share of the time with messages under way that was hidden behind work; 1 where there were none. With devices: of
+    /// the time in which something moved to, from or between a rank's devices, the share in which they also worked;
+    /// known where a trace was kept, else not a number (null in JSON).
     double overlap = 1;
     std::int64_t loaded_bytes = 0, stored_bytes = 0, copied_bytes = 0;  // host to device, back, device to device
     std::int64_t peak_device_bytes = 0;
@@ -125,6 +126,11 @@ Contraction<T> contract(std::string_view spec, const GeneratedTensor<T>& a, cons
 template <Scalar T>
 ContractReport contract_into(std::string_view spec, const std::type_identity_t<ContractOperand<T>>& a,
                              const std::type_identity_t<ContractOperand<T>>& b, Tensor<T>& c,
+                             const ContractOptions& options = {});
+
+/// c = alpha (a, permuted, its diagonal, or sums of it) + beta c. On an exception c is as it was.
+template <Scalar T>
+ContractReport contract_into(std::string_view spec, const Tensor<T>& a, Tensor<T>& c,
                              const ContractOptions& options = {});
 
 /// A result that is never stored whole: each tile is handed over once, finished, with its norm, and forgotten. Called

@@ -20,7 +20,7 @@ enum class LabelRole {
     summed_b,    // in B alone
 };
 
-/// One or two operands and a result. Labels are letters; white space is ignored. A label may be repeated within an
+/// One or two operands and a result. Labels are letters; spaces and tabs are ignored. A label may be repeated within an
 /// operand (the diagonal), never within the result; every label of the result stands in an operand.
 class ContractionSpec {
   public:

@@ -137,10 +137,12 @@ const char* name(MemoryCase fits);
 struct PlanCandidate {
     std::string algorithm, reason;
     std::int64_t bytes_sent = 0;
-    double seconds_predicted = 0;
+    double seconds_predicted = 0;  // not simulated: by counting; 0 where nothing was weighed
     bool chosen = false, possible = true;
-    std::string blocks = {};        // how device blocks are formed: stay, columns, patches, worst_fit
-    std::int64_t bytes_loaded = 0;  // into devices
+    std::string blocks = {};        // how device blocks are formed: columns, patches, stay, strips, worst_fit
+    std::int64_t bytes_loaded = 0;  // from the host into devices; not simulated: about, from anywhere
+    bool simulated = false;         // a plan was written for it, and its steps simulated
+    bool same_plan = false;         // on one rank: its plan is the chosen one's
     bool operator==(const PlanCandidate&) const = default;
 };
 
@@ -161,16 +163,17 @@ struct Plan {
     int threads = 1;  // per rank
     int grid_rows = 1, grid_cols = 1;
     bool grid_given = false;
-    std::string blocks;                             // which way device blocks were formed, where there are devices
+    std::string blocks;                             // how device blocks are formed, as in PlanCandidate
     PlanParameters given, used;                     // as they were asked for; the largest of any device
     MemoryCase memory_case = MemoryCase::all_fits;  // of devices
     int stages = 1, buffers = 0;                    // batches of made tiles on the host and how many are held at once
     int segments = 1;                               // of the contracted range, joined by a fixed tree
     double filter = 0;
-    double alpha_magnitude = 1;         // |alpha|, which the filter counts with
-    bool shape_given = false;           // the result's tiles were given, not found
-    std::int64_t other_bytes = 0;       // a rank holds besides, as in PlanRequest
-    std::vector<PlanProduct> products;  // by result tile, ascending in k
+    double alpha_magnitude = 1, beta_magnitude = 0;  // |alpha| and |beta|, which the filter counts with
+    Shape added;                                     // with a filter: what was there already
+    bool shape_given = false;                        // the result's tiles were given, not found
+    std::int64_t other_bytes = 0;                    // a rank holds besides, as in PlanRequest
+    std::vector<PlanProduct> products;               // by result tile, ascending in k
     std::vector<PlanChain> chains;
     std::vector<PlanArrival> arrivals;
     std::vector<PlanSum> sums;

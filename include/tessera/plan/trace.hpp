@@ -8,7 +8,7 @@
 
 namespace tessera {
 
-enum class LaneKind : std::uint8_t { core, compute, load, store, copy, send, receive };
+enum class LaneKind : std::uint8_t { core, compute, load, store, copy, send, receive, make };
 
 /// One horizontal line of a trace: a thread of a rank, what a device computes, or one direction of a link.
 struct TraceLane {
@@ -32,5 +32,12 @@ struct Trace {
     std::vector<TraceSpan> spans;
     std::int32_t ranks_per_node = 1;
 };
+
+/// Of one rank's lanes: seconds in which something moves to, from or between its devices, and how many of them a device
+/// also works (computes or makes tiles).
+struct DeviceOverlap {
+    double transfer_seconds = 0, hidden_seconds = 0;
+};
+DeviceOverlap device_overlap(const Trace& trace);
 
 }  // namespace tessera

@@ -70,9 +70,13 @@ class Tensor {
     /// tile is zero.
     std::span<const T> tile(std::int64_t slot) const;
     std::span<const T> tile(const IndexVector& coordinates) const;
+    std::span<const T> tile(std::initializer_list<std::int64_t> coordinates) const {
+        return tile(IndexVector(coordinates));  // {3} too is coordinates, not a slot
+    }
     /// Calls visit(info, elements) for each nonzero tile of this rank in canonical order.
     void for_each_tile(const std::function<void(const TileInfo&, std::span<const T>)>& visit) const;
     /// Calls change(info, elements) for each nonzero tile of this rank, in parallel, and takes the norms anew.
+    /// Tiles that are not finite then are set to zero, and the first of them is named in a UserError.
     void update_tiles(const std::function<void(const TileInfo&, std::span<T>)>& change, int threads = 0);
 
     /// Bytes of this rank's tiles (their alignment included), and of everything else.

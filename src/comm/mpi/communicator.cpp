@@ -54,12 +54,14 @@ class MpiCommunicator final : public Communicator {
         return start(Way::receive, from, tag, pieces);
     }
 
-    void barrier() override { check_mpi(MPI_Barrier(ranks_), "barrier"); }
+    void barrier() override {
+        finish([&](MPI_Request* r) { return MPI_Ibarrier(ranks_, r); }, "barrier");
+    }
 
     void broadcast(std::vector<std::byte>& bytes, int root) override {
         require_rank(root);
         auto size = static_cast<std::int64_t>(bytes.size());
-        check_mpi(MPI_Bcast(&size, 1, MPI_INT64_T, root, ranks_), "broadcast");
+        finish([&](MPI_Request* r) { return MPI_Ibcast(&size, 1, MPI_INT64_T, root, ranks_, r); }, "broadcast");
         bytes.resize(static_cast<std::size_t>(size));
         broadcast_parts(bytes.data(), size, root);
     }
@@ -67,7 +69,11 @@ class MpiCommunicator final : public Communicator {
     std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> mine) override {
         const auto size = static_cast<std::int64_t>(mine.size());
         std::vector<std::int64_t> sizes(static_cast<std::size_t>(size_));
-        check_mpi(MPI_Allgather(&size, 1, MPI_INT64_T, sizes.data(), 1, MPI_INT64_T, ranks_), "gather");
+        finish(
+            [&](MPI_Request* r) {
+                return MPI_Iallgather(&size, 1, MPI_INT64_T, sizes.data(), 1, MPI_INT64_T, ranks_, r);
+            },
+            "gather");
         std::vector<std::vector<std::byte>> all(sizes.size());
         for (int r = 0; r < size_; ++r) {
             auto& theirs = all[static_cast<std::size_t>(r)];
@@ -91,6 +97,19 @@ class MpiCommunicator final : public Communicator {
     }
 
   private:
+    /// A rank that waits for others gives its core away, as it does for messages: the waits of an MPI may spin (MPICH's
+    /// do), and where ranks share cores those who are waited for would not get to work.
+    template <class Start>
+    void finish(const Start& start, const char* what) {
+        MPI_Request request = MPI_REQUEST_NULL;
+        check_mpi(start(&request), what);
+        int over = 0;
+        for (int spins = 0; !over; ++spins) {
+            check_mpi(MPI_Test(&request, &over, MPI_STATUS_IGNORE), what);
+            if (!over && spins > 100) std::this_thread::yield();
+        }
+    }
+
     void require_rank(int rank) const {
         require(rank >= 0 && rank < size_, "rank {} is outside 0..{}", rank, size_ - 1);
     }
@@ -103,17 +122,24 @@ class MpiCommunicator final : public Communicator {
 
     void broadcast_parts(std::byte* data, std::int64_t bytes, int root) {
         for (std::int64_t at = 0; at < bytes; at += limit_)
-            check_mpi(MPI_Bcast(data + at, static_cast<int>(std::min(limit_, bytes - at)), MPI_BYTE, root, ranks_),
-                      "broadcast");
+            finish(
+                [&](MPI_Request* r) {
+                    const auto count = static_cast<int>(std::min(limit_, bytes - at));
+                    return MPI_Ibcast(data + at, count, MPI_BYTE, root, ranks_, r);
+                },
+                "broadcast");
     }
 
     template <class T>
     void reduce(std::span<T> values, MPI_Datatype type, MPI_Op op) {
         const std::size_t most = std::max<std::size_t>(1, static_cast<std::size_t>(limit_) / sizeof(T));
         for (std::size_t at = 0; at < values.size(); at += most)
-            check_mpi(MPI_Allreduce(MPI_IN_PLACE, values.data() + at,
-                                    static_cast<int>(std::min(most, values.size() - at)), type, op, ranks_),
-                      "reduction");
+            finish(
+                [&](MPI_Request* r) {
+                    const auto count = static_cast<int>(std::min(most, values.size() - at));
+                    return MPI_Iallreduce(MPI_IN_PLACE, values.data() + at, count, type, op, ranks_, r);
+                },
+                "reduction");
     }
 
     MPI_Comm ranks_ = MPI_COMM_NULL;

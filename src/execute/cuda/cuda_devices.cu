@@ -298,25 +298,17 @@ class CudaDevice final : public Device {
     double start_seconds_ = 0;
 };
 
-void require_devices(std::span<const int> ids) {
-    int count = 0;
-    const auto status = cudaGetDeviceCount(&count);
-    if (status != cudaSuccess) cudaGetLastError();
-    if (status == cudaErrorInsufficientDriver) {
-        int driver = 0, runtime = 0;
-        cudaDriverGetVersion(&driver);
-        cudaRuntimeGetVersion(&runtime);
-        const auto text = [](int v) { return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10); };
-        throw BackendUnavailable(driver == 0 ? "CUDA: there is no NVIDIA driver on this machine"
-                                             : "CUDA: the driver is too old: it supports CUDA " + text(driver) +
-                                                   ", this program needs " + text(runtime));
-    }
-    if (status != cudaSuccess && status != cudaErrorNoDevice)
-        throw BackendUnavailable(std::string("CUDA: ") + cudaGetErrorString(status));
-    for (const int id : ids)
-        if (id < 0 || id >= count)
-            throw BackendUnavailable("CUDA device " + std::to_string(id) + ": this machine has " +
-                                     (count == 0 ? "none" : std::to_string(count) + ", numbered from 0"));
+/// Copies between GPUs that can reach each other go straight instead of through the host.
+void enable_peers(std::span<const int> ids) {
+    for (const int here : ids)
+        for (const int there : ids) {
+            int can = 0;
+            if (here == there || cudaDeviceCanAccessPeer(&can, here, there) != cudaSuccess || can == 0) continue;
+            check(cudaSetDevice(here), "set device");
+            const auto status = cudaDeviceEnablePeerAccess(there, 0);
+            if (status != cudaErrorPeerAccessAlreadyEnabled) check(status, "peer access");
+            cudaGetLastError();
+        }
 }
 
 }  // namespace
@@ -324,7 +316,7 @@ void require_devices(std::span<const int> ids) {
 std::vector<std::unique_ptr<Device>> open_cuda_devices(std::span<const int> ids,
                                                        std::span<const std::int64_t> arena_bytes, std::int64_t budget,
                                                        ScalarKind kind) {
-    require_devices(ids);
+    for (const int id : ids) cuda::set_device(id);  // throws where there is none
     std::map<int, std::int64_t> wanted;
     std::vector<std::int64_t> reserves;
     for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -344,6 +336,7 @@ std::vector<std::unique_ptr<Device>> open_cuda_devices(std::span<const int> ids,
                                format_bytes(static_cast<std::int64_t>(total)) + " of memory, but " +
                                format_bytes(bytes) + " are asked for");
     }
+    enable_peers(ids);
     std::vector<std::unique_ptr<Device>> devices;
     for (std::size_t i = 0; i < ids.size(); ++i)
         devices.push_back(std::make_unique<CudaDevice>(ids[i], arena_bytes[i], reserves[i], kind));

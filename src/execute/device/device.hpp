@@ -60,7 +60,8 @@ class Device {
     virtual std::byte* arena() const = 0;
     virtual std::byte* reserve() const = 0;
     virtual std::int64_t reserve_bytes() const = 0;
-    /// The most that was allocated on the device for this entry at any time.
+    /// What is allocated on the device for this entry: arena and reserve, taken once when it is opened and held until
+    /// it is closed, so it is the most at any time.
     virtual std::int64_t high_water() const = 0;
     /// Host memory that copies may use while the caller goes on.
     virtual Pinned pinned(std::int64_t bytes) = 0;

@@ -180,8 +180,9 @@ class HostDevice final : public Device {
     }
 
     std::int64_t header_bytes() const override { return sizeof(ListHeader); }
-    std::int64_t product_bytes(std::int64_t, std::int64_t, std::int64_t products) const override {
-        return static_cast<std::int64_t>(sizeof(DeviceChain)) +
+    /// More for larger tiles, as on a GPU.
+    std::int64_t product_bytes(std::int64_t m, std::int64_t n, std::int64_t products) const override {
+        return (m + 63) / 64 * ((n + 63) / 64) * 16 + static_cast<std::int64_t>(sizeof(DeviceChain)) +
                products * static_cast<std::int64_t>(sizeof(DeviceProduct));
     }
     std::int64_t hash_bytes(std::int64_t, std::int64_t) const override { return sizeof(DeviceHashTile); }

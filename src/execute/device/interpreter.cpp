@@ -15,7 +15,6 @@ namespace tessera {
 namespace {
 constexpr std::int64_t kElement[] = {4, 8, 8, 16};
 constexpr std::int64_t kMostOutBytes = std::int64_t{384} << 20;
-constexpr std::int64_t kMostImageBytes = std::int64_t{16} << 20;  // a quarter of it describes 100,000 products
 }  // namespace
 
 template <Scalar T>
@@ -127,8 +126,7 @@ void DeviceInterpreter<T>::make_rings() {
                                       static_cast<std::int64_t>(workers() + 4) * largest_out);
         if (stores > 0)
             pin(e, e.out, std::max(largest_out, std::min(stores, std::max({share * 3 / 5, 3 * largest_out, at_work}))));
-        pin(e, e.images,
-            std::min(kMostImageBytes, e.device->reserve_bytes()) / StagingRing::kAlignment * StagingRing::kAlignment);
+        pin(e, e.images, e.device->reserve_bytes() / StagingRing::kAlignment * StagingRing::kAlignment);
     }
 }
 
@@ -290,6 +288,7 @@ Trace DeviceInterpreter<T>::trace() const {
         const auto kind = lane == Lane::load    ? LaneKind::load
                           : lane == Lane::store ? LaneKind::store
                           : lane == Lane::copy  ? LaneKind::copy
+                          : lane == Lane::make  ? LaneKind::make
                                                 : LaneKind::compute;
         span.lane = lane_of(kind, span.lane / kLaneCount);
         out.spans.push_back(span);

@@ -116,7 +116,12 @@ class DeviceInterpreter {
 
     // Kernels (interpreter_kernels.cpp).
     struct Batch;
+    /// Of a result tile: some rows and columns at one point of the batch.
+    struct TilePart {
+        std::int64_t batch, row, col, rows, cols;
+    };
     void add_chain(Batch& batch, const PlanChain& chain);
+    void add_part(Batch& batch, const PlanChain& chain, const TilePart& part);
     template <class List>
     void launch_list(int d, Lane lane, const List& list, std::int64_t bound);
 

@@ -126,8 +126,11 @@ void DeviceInterpreter<T>::load_lane(int d) {
                 if (!at) at = e.in.ring->take(piece->bytes, stopped());
                 if (!at) return;
                 piece->staged = *at;
-                pool_->submit([this, &e, piece](Scratch&) {
+                pool_->submit([this, &e, piece, step](Scratch& scratch) {
+                    const double begin = device_options_.trace ? now_seconds() : 0;
                     pack(*piece, e.in.at(piece->staged));
+                    if (device_options_.trace)
+                        note_host(step, StepKind::load, scratch.thread, begin, static_cast<double>(piece->bytes));
                     const std::lock_guard lock(e.packed_mutex);
                     piece->packed = true;
                     e.packed.notify_all();

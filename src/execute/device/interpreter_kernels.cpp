@@ -64,39 +64,57 @@ void DeviceInterpreter<T>::add_chain(Batch& batch, const PlanChain& chain) {
     ensure(sum.device == batch.d && sum.offset >= 0 && chain.parts == 1, "chain of sum {} is not one of device {}",
            chain.sum, batch.d);
     const auto& lc = tiles_c_[sum.c];
-    const auto element = static_cast<std::int64_t>(sizeof(T));
     if (chain.products == 0) {
         if (chain.starts) device.zero(Lane::compute, device.arena() + sum.offset, lc.bytes);
         return;
     }
-    for (std::int64_t h = 0; h < lc.batch; ++h) {
-        bool starts = chain.starts;
-        std::int32_t done = 0;
-        while (done < chain.products) {
-            // As many products as fit a portion; a longer chain resumes its sum in the next.
-            std::int32_t count = chain.products - done;
-            while (count > 1 && device.header_bytes() + device.product_bytes(lc.rows, lc.cols, count) > batch.limit)
-                count = (count + 1) / 2;
-            batch.reserve(device.product_bytes(lc.rows, lc.cols, count));
-            batch.list.chains.push_back({sum.offset + h * lc.rows * lc.ld * element,
-                                         static_cast<std::int64_t>(batch.list.products.size()), count, small(lc.rows),
-                                         small(lc.cols), small(lc.ld), !starts});
-            for (std::int32_t i = done; i < done + count; ++i) {
-                const auto& p = plan_.products[static_cast<std::size_t>(chain.first_product + i)];
-                ensure(p.at_a >= 0 && p.at_b >= 0, "product {} of device {} has no arrivals", chain.first_product + i,
-                       batch.d);
-                const auto &la = tiles_a_[p.a], &lb = tiles_b_[p.b];
-                batch.list.products.push_back(
-                    {plan_.arrivals[static_cast<std::size_t>(p.at_a)].offset + h * la.rows * la.ld * element,
-                     plan_.arrivals[static_cast<std::size_t>(p.at_b)].offset + h * lb.rows * lb.ld * element,
-                     small(la.ld), small(lb.ld), small(la.cols), options_.conjugate_a, options_.conjugate_b});
-                batch.flops += 2.0 * static_cast<double>(lc.rows * lc.cols) * static_cast<double>(la.cols) *
-                               (is_complex<T> ? 4 : 1);
-            }
-            done += count;
-            starts = false;
-            if (done < chain.products) batch.launch();  // one list must not hold a sum twice
+    // A tile whose description is more than a portion is computed in several, cut where thread blocks' shares end.
+    constexpr std::int64_t kCut = 128;
+    auto rows = lc.rows, cols = lc.cols;
+    while (device.header_bytes() + device.product_bytes(rows, cols, 1) > batch.limit && std::max(rows, cols) > kCut) {
+        auto& longer = rows >= cols ? rows : cols;
+        longer = align_up((longer + 1) / 2, kCut);
+    }
+    for (std::int64_t h = 0; h < lc.batch; ++h)
+        for (std::int64_t row = 0; row < lc.rows; row += rows)
+            for (std::int64_t col = 0; col < lc.cols; col += cols)
+                add_part(batch, chain, {h, row, col, std::min(rows, lc.rows - row), std::min(cols, lc.cols - col)});
+}
+
+template <Scalar T>
+void DeviceInterpreter<T>::add_part(Batch& batch, const PlanChain& chain, const TilePart& part) {
+    auto& device = *entries_[static_cast<std::size_t>(batch.d)]->device;
+    const auto& sum = plan_.sums[static_cast<std::size_t>(chain.sum)];
+    const auto& lc = tiles_c_[sum.c];
+    const auto element = static_cast<std::int64_t>(sizeof(T));
+    bool starts = chain.starts;
+    std::int32_t done = 0;
+    while (done < chain.products) {
+        // As many products as fit a portion; a longer chain resumes its sum in the next.
+        std::int32_t count = chain.products - done;
+        while (count > 1 && device.header_bytes() + device.product_bytes(part.rows, part.cols, count) > batch.limit)
+            count = (count + 1) / 2;
+        batch.reserve(device.product_bytes(part.rows, part.cols, count));
+        batch.list.chains.push_back({sum.offset + ((part.batch * lc.rows + part.row) * lc.ld + part.col) * element,
+                                     static_cast<std::int64_t>(batch.list.products.size()), count, small(part.rows),
+                                     small(part.cols), small(lc.ld), !starts});
+        for (std::int32_t i = done; i < done + count; ++i) {
+            const auto& p = plan_.products[static_cast<std::size_t>(chain.first_product + i)];
+            ensure(p.at_a >= 0 && p.at_b >= 0, "product {} of device {} has no arrivals", chain.first_product + i,
+                   batch.d);
+            const auto &la = tiles_a_[p.a], &lb = tiles_b_[p.b];
+            batch.list.products.push_back({plan_.arrivals[static_cast<std::size_t>(p.at_a)].offset +
+                                               (part.batch * la.rows + part.row) * la.ld * element,
+                                           plan_.arrivals[static_cast<std::size_t>(p.at_b)].offset +
+                                               (part.batch * lb.rows * lb.ld + part.col) * element,
+                                           small(la.ld), small(lb.ld), small(la.cols), options_.conjugate_a,
+                                           options_.conjugate_b});
+            batch.flops += 2.0 * static_cast<double>(part.rows * part.cols) * static_cast<double>(la.cols) *
+                           (is_complex<T> ? 4 : 1);
         }
+        done += count;
+        starts = false;
+        if (done < chain.products) batch.launch();  // one list must not hold a sum twice
     }
 }
 

@@ -26,6 +26,26 @@ std::string kernel_module_version() {
     return "";
 }
 
+std::string version_text(int v) { return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10); }
+
+std::string absence_text(cudaError_t status, int driver, int runtime) {
+    if (driver == 0) return "CUDA: there is no NVIDIA driver on this machine";
+    if (status == cudaErrorInsufficientDriver)
+        return "CUDA: the driver is too old: it supports CUDA " + version_text(driver) + ", this program needs " +
+               version_text(runtime);
+    if (status == cudaSuccess || status == cudaErrorNoDevice) return "CUDA: this machine has no device";
+    return std::string("CUDA: ") + cudaGetErrorString(status);
+}
+
+/// Throws where there is no such device, and says why.
+void require_device(int device) {
+    const int count = device_count();
+    if (count == 0) throw BackendUnavailable(why_no_device());
+    if (device < 0 || device >= count)
+        throw BackendUnavailable("CUDA device " + std::to_string(device) + ": this machine has " +
+                                 std::to_string(count) + ", numbered from 0");
+}
+
 }  // namespace
 
 int device_count() noexcept {
@@ -37,6 +57,16 @@ int device_count() noexcept {
     return count;
 }
 
+std::string why_no_device() {
+    int count = 0;
+    const auto status = cudaGetDeviceCount(&count);
+    if (status != cudaSuccess) cudaGetLastError();
+    int driver = 0, runtime = 0;
+    cudaDriverGetVersion(&driver);
+    cudaRuntimeGetVersion(&runtime);
+    return absence_text(status, driver, runtime);
+}
+
 namespace {
 
 DeviceInfo read_info(int device) {
@@ -46,9 +76,7 @@ DeviceInfo read_info(int device) {
     info.name = p.name;
     check(cudaDriverGetVersion(&info.cuda_version), "driver version");
     info.driver = kernel_module_version();
-    if (info.driver.empty())
-        info.driver =
-            "CUDA " + std::to_string(info.cuda_version / 1000) + "." + std::to_string(info.cuda_version % 1000 / 10);
+    if (info.driver.empty()) info.driver = "CUDA " + version_text(info.cuda_version);
     info.multiprocessors = p.multiProcessorCount;
     info.compute_capability = 10 * p.major + p.minor;
     info.memory_bytes = static_cast<std::int64_t>(p.totalGlobalMem);
@@ -64,9 +92,7 @@ DeviceInfo read_info(int device) {
 }  // namespace
 
 DeviceInfo device_info(int device) {
-    const int count = device_count();
-    if (device < 0 || device >= count)
-        throw BackendUnavailable("CUDA device " + std::to_string(device) + " of " + std::to_string(count));
+    require_device(device);
     // Asking the driver takes milliseconds, as long as a small contraction; the answer does not change.
     static std::mutex mutex;
     static std::map<int, DeviceInfo> known;
@@ -83,9 +109,7 @@ std::int64_t free_bytes(int device) {
 }
 
 void set_device(int device) {
-    const int count = device_count();
-    if (device < 0 || device >= count)
-        throw BackendUnavailable("CUDA device " + std::to_string(device) + " of " + std::to_string(count));
+    require_device(device);
     check(cudaSetDevice(device), "set device");
 }
 

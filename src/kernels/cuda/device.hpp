@@ -14,6 +14,8 @@ using StreamHandle = void*;
 
 /// 0 without a driver, a device, or CUDA at build time. Never throws.
 int device_count() noexcept;
+/// Where device_count() is 0, the reason for people: no driver, a driver too old for this program, no device.
+std::string why_no_device();
 
 struct DeviceInfo {
     std::string name;

@@ -1,7 +1,6 @@
 #pragma once
 // Tile products on a CUDA device: one call computes a list of C tiles, each the sum over a chain of products
-// A(m,k) B(k,n) of any sizes. Beside it, in the same manner: the finishing pass (alpha, beta, norms) and tiles made by
-// the hash generator.
+// A(m,k) B(k,n) of any sizes. Beside it, in the same manner: tiles made by the hash generator.
 //
 // A list is described on the host, packed into one image, copied to the device by the caller and run from there.
 // Packing touches no device. Tiles are row-major with a leading dimension in elements; addresses are device addresses.
@@ -61,14 +60,6 @@ struct GroupedItem {
     std::uint16_t row_pieces = 0, column_pieces = 0;
 };
 
-/// out = alpha * sum + beta * old, element by element. out may be sum or old. old is read where its address is not 0.
-struct FinishTile {
-    DeviceAddress sum = 0, old = 0, out = 0;
-    std::int32_t m = 0, n = 0;
-    std::int32_t ld_sum = 0, ld_old = 0, ld_out = 0;
-    std::int32_t first_part = 0;  // set by the list
-};
-
 /// hash_fill(state, scale, ...) of rows * columns elements, row after row (base/hash_fill.hpp): the same bits.
 struct HashTile {
     DeviceAddress out = 0;
@@ -78,11 +69,11 @@ struct HashTile {
     std::uint32_t unused = 0;
 };
 
-/// Some rows of a tile of the finishing or generating list: one thread block's work.
+/// Some rows of a tile of the generating list: one thread block's work.
 struct RowsItem {
     std::int32_t tile = 0, row = 0, rows = 0, unused = 0;
 };
-inline constexpr std::int64_t kFinishElements = 16384;  // per thread block, about
+inline constexpr std::int64_t kHashElements = 16384;  // per thread block, about
 
 // Grouped products ---------------------------------------------------------------------------------------------------
 
@@ -138,38 +129,6 @@ inline constexpr std::int64_t kImageSlack = 4096;         // header and alignmen
 /// Asynchronous. No two tiles of a list may overlap; one run of an image at a time (it holds the queue's counters).
 void run_grouped(const GroupedLaunch& launch, void* image, StreamHandle stream = nullptr,
                  const GroupedTuning& tuning = {});
-
-// Finishing ----------------------------------------------------------------------------------------------------------
-
-struct FinishLaunch {
-    ScalarKind kind = ScalarKind::f64;
-    std::int64_t bytes = 0;  // of the image, partial sums included
-    std::int64_t tiles_at = 0, items_at = 0, parts_at = 0;
-    std::int64_t tile_count = 0, part_count = 0;
-};
-
-class FinishList {
-  public:
-    explicit FinishList(ScalarKind kind) : kind_(kind) {}
-    void clear() { tiles_.clear(); }
-    void add(const FinishTile& tile);
-    FinishLaunch plan();
-    /// launch.bytes are reserved on the device, the first written_bytes() of them come from here.
-    std::int64_t written_bytes() const { return launch_.parts_at; }
-    void write_image(void* to) const;
-
-  private:
-    ScalarKind kind_;
-    std::vector<FinishTile> tiles_;
-    std::vector<RowsItem> items_;
-    FinishLaunch launch_;
-};
-std::int64_t finish_bytes_bound(std::int64_t m, std::int64_t n);
-
-/// alpha and beta: one element of the list's kind on the host (nullptr: one, and zero). squares: device memory for one
-/// double per tile, the sum of |out|^2 in an order given by the extents alone; nullptr: not wanted.
-void run_finish(const FinishLaunch& launch, void* image, const void* alpha, const void* beta, double* squares,
-                StreamHandle stream = nullptr);
 
 // The hash generator -------------------------------------------------------------------------------------------------
 

@@ -153,14 +153,13 @@ std::int64_t grouped_bytes_bound(std::int64_t m, std::int64_t n, std::int64_t pr
            items * static_cast<std::int64_t>(sizeof(GroupedItem));
 }
 
-// Finishing and generating: fixed numbers of rows or elements per thread block
-// -----------------------------------------
+// Generating: fixed numbers of rows per thread block ----------------------------------------------------------------
 
 namespace {
 
-/// Rows of a finished tile per thread block: about 16384 elements, by the extents alone.
+/// Rows of a made tile per thread block: about 16384 elements, by the extents alone.
 std::int64_t rows_per_part(std::int64_t n) {
-    return std::max<std::int64_t>(1, kFinishElements / std::max<std::int64_t>(n, 1));
+    return std::max<std::int64_t>(1, kHashElements / std::max<std::int64_t>(n, 1));
 }
 std::int64_t parts_of(std::int64_t m, std::int64_t n) {
     if (n == 0) return 0;
@@ -169,43 +168,6 @@ std::int64_t parts_of(std::int64_t m, std::int64_t n) {
 }
 
 }  // namespace
-
-void FinishList::add(const FinishTile& tile) {
-    check_rows(tile.m, tile.n, tile.ld_sum, "the sum");
-    if (tile.old != 0) check_rows(tile.m, tile.n, tile.ld_old, "the old tile");
-    check_rows(tile.m, tile.n, tile.ld_out, "the result");
-    tiles_.push_back(tile);
-}
-
-FinishLaunch FinishList::plan() {
-    launch_ = {};
-    launch_.kind = kind_;
-    items_.clear();
-    for (std::size_t i = 0; i < tiles_.size(); ++i) {
-        FinishTile& t = tiles_[i];
-        t.first_part = narrow(static_cast<std::int64_t>(items_.size()), "number of parts");
-        const std::int64_t rows = rows_per_part(t.n);
-        for (std::int64_t p = 0; p < parts_of(t.m, t.n); ++p)
-            items_.push_back({static_cast<std::int32_t>(i), static_cast<std::int32_t>(p * rows),
-                              static_cast<std::int32_t>(std::min(rows, t.m - p * rows)), 0});
-    }
-    launch_.tile_count = static_cast<std::int64_t>(tiles_.size());
-    launch_.part_count = narrow(static_cast<std::int64_t>(items_.size()), "number of parts");
-    launch_.items_at = aligned(bytes_of(tiles_));
-    launch_.parts_at = aligned(launch_.items_at + bytes_of(items_));
-    launch_.bytes = launch_.parts_at + aligned(static_cast<std::int64_t>(sizeof(double)) * launch_.part_count);
-    return launch_;
-}
-
-void FinishList::write_image(void* to) const {
-    put(to, launch_.tiles_at, tiles_);
-    put(to, launch_.items_at, items_);
-}
-
-std::int64_t finish_bytes_bound(std::int64_t m, std::int64_t n) {
-    return static_cast<std::int64_t>(sizeof(FinishTile)) +
-           parts_of(m, n) * static_cast<std::int64_t>(sizeof(RowsItem) + sizeof(double));
-}
 
 void HashList::add(const HashTile& tile) {
     check_rows(tile.rows, tile.columns, tile.ld, "a generated tile");

@@ -8,8 +8,10 @@
 namespace tessera::kernels::cuda {
 
 namespace {
-[[noreturn]] void unavailable() { throw BackendUnavailable("CUDA: this build has no CUDA back end"); }
+[[noreturn]] void unavailable() { throw BackendUnavailable(why_no_device()); }
 }  // namespace
+
+std::string why_no_device() { return "CUDA: this build has no CUDA back end"; }
 
 int device_count() noexcept { return 0; }
 DeviceInfo device_info(int) { unavailable(); }

@@ -19,12 +19,6 @@ void GroupedList::write_image(void*) const { unavailable(); }
 std::int64_t grouped_bytes_bound(std::int64_t, std::int64_t, std::int64_t) { unavailable(); }
 void run_grouped(const GroupedLaunch&, void*, StreamHandle, const GroupedTuning&) { unavailable(); }
 
-void FinishList::add(const FinishTile&) { unavailable(); }
-FinishLaunch FinishList::plan() { unavailable(); }
-void FinishList::write_image(void*) const { unavailable(); }
-std::int64_t finish_bytes_bound(std::int64_t, std::int64_t) { unavailable(); }
-void run_finish(const FinishLaunch&, void*, const void*, const void*, double*, StreamHandle) { unavailable(); }
-
 void HashList::add(const HashTile&) { unavailable(); }
 HashLaunch HashList::plan() { unavailable(); }
 void HashList::write_image(void*) const { unavailable(); }

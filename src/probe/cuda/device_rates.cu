@@ -179,9 +179,15 @@ double staged_rate(int device, int threads) {
             if (!failed.exchange(true)) failure = std::current_exception();
         }
     };
-    std::vector<std::thread> team;
-    for (int t = 0; t < threads; ++t) team.emplace_back(work, t);
-    for (auto& t : team) t.join();
+    {
+        std::vector<std::jthread> team;  // joined where starting one of them fails, too
+        try {
+            for (int t = 0; t < threads; ++t) team.emplace_back(work, t);
+        } catch (...) {
+            failed = true;
+            throw;
+        }
+    }
     if (failure) std::rethrow_exception(failure);
     return static_cast<double>(moved) / kSeconds;
 }
