@@ -28,6 +28,6 @@ sanitize() {
         # shellcheck disable=SC2086
         LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:-} timeout "${SANITIZER_SECONDS:-150}" compute-sanitizer --tool $tool $more --target-processes all \
             "$folder$name" --gtest_filter="$3" >> "$4-$tool.txt" 2>&1
-        echo "$name $tool: status $?: $(tail -1 "$4-$tool.txt")"
+        echo "$name $tool: status $?: $(tail -1 "$4-$tool.txt")$(grep -q '^Aborted' "$4-$tool.txt" && echo ', but a process aborted')"
     done
 }

@@ -84,18 +84,28 @@ class Worker {
         });
     }
 
-    /// Fills one buffer while the other one leaves in whole lines.
-    void run_streamed(const char* in, char* out, std::int64_t begin, std::int64_t end) {
+    /// Fills one buffer while the other one leaves in whole lines. Where elements change on the way, emit(from, to,
+    /// elements) changes them in the buffer, or on their way into it.
+    template <class Emit>
+    void run_streamed(const char* in, char* out, std::int64_t begin, std::int64_t end, bool changes, const Emit& emit) {
         int side = 0;
+        const bool as_it_lies = plan_.kernel == TransposeKernel::rows && !changes;
         walk(begin, end, true, [&](std::int64_t in_at, std::int64_t out_at, std::int64_t ahead) {
             const char* from = in + in_at;
-            if (plan_.kernel != TransposeKernel::rows) {
-                from = buffer(side);
-                fill(in + in_at, buffer(side), ahead);
+            if (!as_it_lies) {
+                char* const place = buffer(side);
+                from = place;
                 side ^= 1;
+                const bool rows = plan_.kernel == TransposeKernel::rows;
+                if (!rows) fill(in + in_at, place, ahead);
+                for (std::size_t j = 0; changes && j < to_across_.size(); ++j) {
+                    char* const to = place + to_across_[j] * size_;
+                    emit(rows ? in + in_at + in_across_[j] * size_ : to, to, run_);
+                    if (rows) kernels_.drain(queue_, run_ * size_ / 64 + 1);
+                }
             }
             finish();
-            const auto& rows = plan_.kernel == TransposeKernel::rows ? in_across_bytes_ : to_across_bytes_;
+            const auto& rows = as_it_lies ? in_across_bytes_ : to_across_bytes_;
             queue_ = {from,
                       out + out_at,
                       rows.data(),
@@ -103,7 +113,7 @@ class Worker {
                       static_cast<std::int64_t>(rows.size()),
                       run_ * size_};
             queue_.parts = parts_for(rows.size());
-            if (plan_.kernel == TransposeKernel::rows) {
+            if (as_it_lies) {
                 queue_.from_memory = true;
                 queue_.fetched = fetched_;
                 queue_.ahead = ahead;
@@ -459,15 +469,17 @@ void transpose(const TransposePlan& plan, const T* in, T* out, const TransposeAr
     auto* to = reinterpret_cast<char*>(out);
     share_blocks(plan.blocks, threads, [&] {
         return [&, worker = Worker(layout, kernels)](std::int64_t begin, std::int64_t end) mutable {
-            if (!plain)
-                worker.run_general(from, to, begin, end, [&](const char* a, char* b, std::int64_t n) {
-                    combine(reinterpret_cast<const T*>(a), reinterpret_cast<T*>(b), n, args.alpha, args.beta,
-                            args.conjugate);
-                });
-            else if (plan.stream)
-                worker.run_streamed(from, to, begin, end);
-            else
+            const auto emit = [&](const char* a, char* b, std::int64_t n) {
+                combine(reinterpret_cast<const T*>(a), reinterpret_cast<T*>(b), n, args.alpha, args.beta,
+                        args.conjugate);
+            };
+            // What is added to has to be read: there is nothing to bypass.
+            if (plan.stream && args.beta == T(0))
+                worker.run_streamed(from, to, begin, end, !plain, emit);
+            else if (plain)
                 worker.run_cached(from, to, begin, end);
+            else
+                worker.run_general(from, to, begin, end, emit);
         };
     });
 }
