@@ -11,18 +11,13 @@
 
 #include "kernels/cpu/gemm_driver.hpp"
 #include "kernels/gemm.hpp"
+#include "support/fewer.hpp"
 #include "tessera/base/cpu.hpp"
 
 namespace tessera::kernels {
 namespace {
 
 using Rng = std::mt19937_64;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kFewer = 10;  // instrumented code is that much slower
-#else
-constexpr int kFewer = 1;
-#endif
 
 std::int64_t pick(Rng& rng, std::int64_t low, std::int64_t high) {
     return std::uniform_int_distribution<std::int64_t>(low, high)(rng);
