@@ -1,6 +1,8 @@
 #pragma once
 // Random transposes for the CPU and the CUDA tests: ranks to 16, extents of 0, 1 and primes, padded strides.
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -8,7 +10,9 @@
 #include <random>
 #include <vector>
 
+#include "tessera/base/cpu.hpp"
 #include "tessera/base/scalar.hpp"
+#include "tessera/kernels/transpose.hpp"
 
 namespace tessera::kernels::testing {
 
@@ -77,6 +81,29 @@ inline TransposeCase random_case(std::mt19937_64& rng, std::int64_t largest) {
     c.in_strides = strides_of(c.extents, rng, pad, c.in_span);
     c.out_strides = strides_of(out, rng, pad, c.out_span);
     return c;
+}
+
+/// Half of them the plain copy, half with any factors.
+template <Scalar T>
+TransposeArguments<T> random_arguments(std::mt19937_64& rng) {
+    TransposeArguments<T> args;
+    if (rng() % 2 == 0) return args;
+    args.alpha = random_value<T>(rng);
+    args.beta = rng() % 3 == 0 ? T(0) : random_value<T>(rng);
+    args.conjugate = rng() % 2 == 0;
+    return args;
+}
+
+/// Calls run(args) for each instruction set this processor has, with one to `most` threads.
+template <Scalar T, class Run>
+void on_each_isa(TransposeArguments<T> args, unsigned most, std::mt19937_64& rng, Run&& run) {
+    for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
+        if (isa > detected_isa()) continue;
+        args.isa = isa;
+        args.threads = 1 + static_cast<int>(rng() % most);
+        run(args);
+        if (::testing::Test::HasFatalFailure()) return;
+    }
 }
 
 }  // namespace tessera::kernels::testing

@@ -52,12 +52,7 @@ void check(const Case& c, const TransposeTuning& tuning, std::mt19937_64& rng, F
     const auto in_count = static_cast<std::size_t>(c.in_span), out_count = static_cast<std::size_t>(c.out_span);
     std::vector<T> before(out_count);
     for (auto& x : before) x = random_value<T>(rng);
-    TransposeArguments<T> args;
-    if (rng() % 3 == 0) {
-        args.alpha = random_value<T>(rng);
-        args.beta = rng() % 2 == 0 ? T(0) : random_value<T>(rng);
-        args.conjugate = rng() % 2 == 0;
-    }
+    const auto args = testing::random_arguments<T>(rng);
     const auto plan = plan_transpose(c.extents, c.permutation, sizeof(T), c.in_strides, c.out_strides, tuning);
     for (const bool in_end : {false, true}) {
         T* const in = in_pages.place<T>(in_count, in_end);
@@ -67,15 +62,12 @@ void check(const Case& c, const TransposeTuning& tuning, std::mt19937_64& rng, F
                           c.in_strides, c.out_strides);
         for (const bool out_end : {false, true}) {
             T* const out = out_pages.place<T>(out_count, out_end);
-            for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
-                if (isa > detected_isa()) continue;
-                args.isa = isa;
-                args.threads = 1 + static_cast<int>(rng() % 2);
+            testing::on_each_isa(args, 2, rng, [&](const TransposeArguments<T>& with) {
                 std::memcpy(out, before.data(), out_count * sizeof(T));
-                transpose(plan, in, out, args);
-                ASSERT_EQ(std::memcmp(out, expected.data(), out_count * sizeof(T)), 0) << name(isa) << "\n"
+                transpose(plan, in, out, with);
+                ASSERT_EQ(std::memcmp(out, expected.data(), out_count * sizeof(T)), 0) << name(*with.isa) << "\n"
                                                                                        << describe(plan);
-            }
+            });
         }
     }
 }

@@ -34,27 +34,18 @@ void check(const Case& c, std::mt19937_64& rng, const TransposeTuning& tuning) {
     std::vector<T> before(static_cast<std::size_t>(c.out_span) + offset + guard);
     for (auto& x : before) x = random_value<T>(rng);
 
-    TransposeArguments<T> args;
-    const bool plain = rng() % 2 == 0;
-    if (!plain) {
-        args.alpha = random_value<T>(rng);
-        args.beta = rng() % 3 == 0 ? T(0) : random_value<T>(rng);
-        args.conjugate = rng() % 2 == 0;
-    }
+    const auto args = testing::random_arguments<T>(rng);
     auto expected = before;
     ref::transpose<T>(c.extents, c.permutation, in.data() + offset, expected.data() + offset, args.alpha, args.beta,
                       args.conjugate, c.in_strides, c.out_strides);
     const auto plan = plan_transpose(c.extents, c.permutation, sizeof(T), c.in_strides, c.out_strides, tuning);
-    for (const Isa isa : kIsas) {
-        if (isa > detected_isa()) continue;
-        args.isa = isa;
-        args.threads = 1 + static_cast<int>(rng() % 4);
+    testing::on_each_isa(args, 4, rng, [&](const TransposeArguments<T>& with) {
         auto got = before;
-        transpose(plan, in.data() + offset, got.data() + offset, args);
+        transpose(plan, in.data() + offset, got.data() + offset, with);
         ASSERT_EQ(std::memcmp(got.data(), expected.data(), got.size() * sizeof(T)), 0)
-            << name(isa) << " threads " << args.threads << " plain " << plain << "\n"
+            << name(*with.isa) << " threads " << with.threads << "\n"
             << describe(plan);
-    }
+    });
 }
 
 template <class T>
