@@ -44,7 +44,7 @@ struct Operands {
 };
 
 PlanRequest request_of(const Problem& problem, const ContractionSpec& spec, const ContractOptions& options,
-                       const Shape& old_shape, double beta) {
+                       const Shape& old_shape, double beta, bool consume, const MachineModel& machine) {
     PlanRequest request;
     request.spec = &spec;
     request.a = &problem.a;
@@ -58,7 +58,7 @@ PlanRequest request_of(const Problem& problem, const ContractionSpec& spec, cons
         if (!problem.c) request.accumulate = &old_shape;
         request.other_bytes = tile_storage_bytes(old_shape, sizeof(double));
     }
-    request.host_memory = options.memory;
+    request.host_memory = options.memory > 0 ? options.memory : consume ? 0 : machine.host_memory;
     request.device_memory = options.device_memory;
     request.algorithm = options.algorithm;
     request.blocks = options.blocks;
@@ -112,48 +112,46 @@ void run(const Options& o) {
     const ContractionSpec spec(problem.spec);
     if (!options.devices.empty()) require_device_extents(spec, problem.a.grid(), problem.b.grid());
     const Shape old_shape = problem.c ? *problem.c : Shape::dense(spec.result_grid(problem.a.grid(), problem.b.grid()));
-    // A budget that is too small is refused before the operands are made. Across ranks the operands are made where the
-    // plan wants them.
-    Distribution lay_a, lay_b, lay_c;
-    std::vector<PlanCandidate> weighed;
-    std::string decided;
-    double choosing = 0;  // the algorithm, across ranks: work of the contraction, done before its clock starts
-    if (options.memory > 0 || options.device_memory > 0 || ranks.size() > 1) {
-        const double begin = now_seconds();
-        const auto plan =
-            build_plan(request_of(problem, spec, options, old_shape, o.contraction.beta), machine_for(ranks, options));
-        lay_a = plan.distribution_a;
-        lay_b = plan.distribution_b;
-        lay_c = plan.distribution_c;
-        weighed = plan.candidates;
-        decided = plan.decided;
-        if (ranks.size() > 1) {
-            choosing = now_seconds() - begin;
-            options.algorithm = plan.algorithm;
-            options.result_distribution = lay_c;
-        }
-    }
-    const auto gemm_before = gemm_rate(ranks, options, o.common.threads, 0);
-    Operands x{Tensor<double>::generate(problem.a, problem.make_a, o.common.threads, {ranks, lay_a}),
-               std::nullopt,
-               {problem.b, problem.make_b, problem.hash_b}};
-    if (!problem.b_on_demand)
-        x.stored_b = Tensor<double>::generate(problem.b, problem.make_b, o.common.threads, {ranks, lay_b});
-    if (problem.c) options.result_shape = &*problem.c;
-    std::optional<Tensor<double>> old;
-    if (o.contraction.beta != 0) old = Tensor<double>::random(old_shape, 7, o.common.threads, {ranks, lay_c});
-
+    const bool checkable = o.contraction.beta == 0 && o.contraction.filter == 0;
     // On devices a result that does not fit beside the operands is never stored: its tiles are hashed, the sampled
     // ones kept, the others dropped.
+    const bool consume = !options.devices.empty() && checkable &&
+                         static_cast<double>(tile_storage_bytes(problem.a, sizeof(double)) +
+                                             (problem.c ? *problem.c : old_shape).elements() * 8) >
+                             0.8 * static_cast<double>(memory_bytes());
+    // A budget that is too small is refused before the operands are made, and across ranks the operands are made where
+    // the plan wants them. A filter looks at the norms of tiles that are not there yet: then that plan is not the one.
+    std::optional<Plan> plan;
+    double planning = 0;  // work of the contraction, done before its clock starts
+    if (options.memory > 0 || options.device_memory > 0 || ranks.size() > 1) {
+        const double begin = now_seconds();
+        const auto machine = machine_for(ranks, options);
+        plan = build_plan(request_of(problem, spec, options, old_shape, o.contraction.beta, consume, machine), machine);
+        planning = now_seconds() - begin;
+        if (ranks.size() > 1) {
+            options.algorithm = plan->algorithm;
+            options.result_distribution = plan->distribution_c;
+        }
+        if (options.filter == 0) options.plan = &*plan;
+    }
+    const auto lay = [&](Distribution Plan::*which) { return plan ? (*plan).*which : Distribution(); };
+    const auto gemm_before = gemm_rate(ranks, options, o.common.threads, 0);
+    Operands x{
+        Tensor<double>::generate(problem.a, problem.make_a, o.common.threads, {ranks, lay(&Plan::distribution_a)}),
+        std::nullopt,
+        {problem.b, problem.make_b, problem.hash_b}};
+    if (!problem.b_on_demand)
+        x.stored_b =
+            Tensor<double>::generate(problem.b, problem.make_b, o.common.threads, {ranks, lay(&Plan::distribution_b)});
+    if (problem.c) options.result_shape = &*problem.c;
+    std::optional<Tensor<double>> old;
+    if (o.contraction.beta != 0)
+        old = Tensor<double>::random(old_shape, 7, o.common.threads, {ranks, lay(&Plan::distribution_c)});
+
     VerifyOptions v;
     v.tiles = o.contraction.check;
     v.alpha = options.alpha;
     v.threads = o.common.threads;
-    const bool checkable = o.contraction.beta == 0 && o.contraction.filter == 0;
-    const bool consume =
-        !options.devices.empty() && checkable &&
-        static_cast<double>(x.a.tile_bytes() + (problem.c ? problem.c->elements() : old_shape.elements()) * 8) >
-            0.8 * static_cast<double>(memory_bytes());
 
     Contraction<double> result;
     ContractionSummary s;
@@ -165,21 +163,21 @@ void run(const Options& o) {
         options.on_progress = [&](double done, double total) { bar.show(done, total); };
         double pause =
             0;  // printing the plan and the first touch of memory for the result and for staging are not work
-        options.on_plan = [&](const Plan& plan) {
+        options.on_plan = [&](const Plan& used) {
             const double t = now_seconds();
             if (o.contraction.explain && first) {
-                Plan shown = plan;  // made for the algorithm that won before the operands were: say why it did
-                if (ranks.size() > 1) shown.candidates = weighed, shown.decided = decided;
+                Plan shown = used;
+                if (plan) shown.candidates = plan->candidates, shown.decided = plan->decided;  // why this algorithm
                 fmt::print(o.common.json ? stderr : stdout, "{}", explain(shown));
             }
             std::fflush(stdout);
-            const auto& mine = plan.rank_counts[static_cast<std::size_t>(ranks.rank())];
+            const auto& mine = used.rank_counts[static_cast<std::size_t>(ranks.rank())];
             const std::int64_t staging = options.devices.empty() ? 64 << 20 : 192 << 20;
             if (!consume) touch_memory(mine.stored_c + mine.arena_bytes + staging, o.common.threads);
-            shape = plan.c;
-            hashes.assign(static_cast<std::size_t>(plan.c.tile_count()), 0);
+            shape = used.c;
+            hashes.assign(static_cast<std::size_t>(used.c.tile_count()), 0);
             if (consume)
-                for (auto slot : verify_slots(plan.c, v)) kept[slot];
+                for (auto slot : verify_slots(used.c, v)) kept[slot];
             ranks.barrier();  // or one would wait, with its clock running, for another's pause to end
             pause += now_seconds() - t;
         };
@@ -201,8 +199,8 @@ void run(const Options& o) {
         } else {
             result = contract<double>(problem.spec, ContractOperand<double>(x.a), x.b(), options);
         }
-        s.seconds = now_seconds() - start - pause + choosing;
-        result.report.plan_seconds += choosing;
+        s.seconds = now_seconds() - start - pause + planning;
+        result.report.plan_seconds += planning;
     }
     if (ranks.size() > 1) {
         double seconds[] = {s.seconds};

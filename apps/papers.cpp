@@ -119,7 +119,8 @@ PapersTable simulate_papers(const std::function<void(int, int, const std::string
 
     // In what a case is not the published run, as far as the papers say how that was.
     const std::string dense_note =
-        "b, c and lookahead by the published rule; chunks are as deep as the memory allows, not a divisor of K";
+        "b, c and lookahead by the published rule; chunks are as deep as the memory allows, not a divisor of K; whole "
+        "tiles: N = 70,656 and 163,840";
     const std::string synthetic_note =
         "published block rule; the paper does not say p of the grid (the planner's choice), nor how fast cores make B";
     const std::string alkane_note =

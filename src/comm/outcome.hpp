@@ -3,7 +3,8 @@
 
 #include <cstring>
 #include <string>
-#include <type_traits>
+#include <tuple>
+#include <utility>
 
 #include "base/check.hpp"
 #include "tessera/comm/communicator.hpp"
@@ -29,25 +30,29 @@ inline void share_outcome(Communicator& ranks, int root, int code, const std::st
     }
 }
 
+/// Exit code and message of what the work threw; 0 where it did not. What is not Tessera's comes from a caller's code
+/// (a generator) and keeps its own words.
+template <class Work>
+std::pair<int, std::string> outcome_of(Work&& work) {
+    try {
+        work();
+    } catch (const Error& e) {
+        return {e.exit_code(), e.what()};
+    } catch (const std::bad_alloc&) {
+        return {3, "out of memory"};
+    } catch (const std::exception& e) {
+        return {70, e.what()};
+    }
+    return {0, ""};
+}
+
 /// What went wrong so far on the rank that does the work; the first error counts.
 class Outcome {
   public:
     /// Does it unless something has gone wrong before.
     template <class Work>
     void attempt(Work&& work) {
-        if (code_ != 0) return;
-        try {
-            work();
-        } catch (const Error& e) {
-            code_ = e.exit_code();
-            message_ = e.what();
-        } catch (const std::bad_alloc&) {
-            code_ = 3;
-            message_ = "out of memory";
-        } catch (const std::exception& e) {
-            code_ = 70;
-            message_ = std::string("internal: ") + e.what();
-        }
+        if (code_ == 0) std::tie(code_, message_) = outcome_of(work);
     }
     bool failed() const { return code_ != 0; }
     /// Collective: throws on every rank what went wrong on the root.

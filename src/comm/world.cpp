@@ -7,6 +7,7 @@
 
 #include "base/check.hpp"
 #include "base/units.hpp"
+#include "comm/outcome.hpp"
 
 namespace tessera {
 
@@ -37,21 +38,8 @@ int ranks_of_environment() {
 }
 
 int run_ranks_or_abort(Communicator& ranks, const std::function<void()>& work) {
-    std::string message;
-    int code = 0;
-    try {
-        work();
-        return 0;
-    } catch (const Error& e) {
-        message = e.what();
-        code = e.exit_code();
-    } catch (const std::bad_alloc&) {
-        message = "out of memory";
-        code = 3;
-    } catch (const std::exception& e) {
-        message = std::string("internal: ") + e.what();
-        code = 70;
-    }
+    const auto [code, message] = outcome_of(work);
+    if (code == 0) return 0;
     const bool many = ranks.size() > 1;
     // Where all ranks fail alike, one message is enough: rank 0 ends the others while they wait here.
     if (many && ranks.rank() != 0) std::this_thread::sleep_for(std::chrono::milliseconds(300));

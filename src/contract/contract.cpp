@@ -13,6 +13,7 @@
 #include "base/hash.hpp"
 #include "base/parallel.hpp"
 #include "comm/same_on_all.hpp"
+#include "contract/given_plan.hpp"
 #include "contract/machine_for.hpp"
 #include "contract/reduce.hpp"
 #include "execute/cpu/execute.hpp"
@@ -143,6 +144,7 @@ void require_same_call(Communicator& ranks, const ContractionSpec& spec, const S
                 {"algorithm", o.algorithm},
                 {"grid", fmt::format("{}x{}", o.grid_rows, o.grid_cols)},
                 {"blocks", o.blocks},
+                {"a plan", o.plan ? "given" : "not given"},
                 {"parameters",
                  fmt::format("{} {} {}x{} {} {}", number(p.block_share), number(p.chunk_share), number(p.block_rows),
                              number(p.block_cols), number(p.depth), number(p.lookahead))}});
@@ -288,7 +290,10 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
     request.parameters = options.parameters;
     request.grid_rows = options.grid_rows;
     request.grid_cols = options.grid_cols;
-    const Plan plan = build_plan(request, machine);
+    if (options.plan) require_plan_of(*options.plan, request, machine);
+    std::optional<Plan> made;
+    if (!options.plan) made = build_plan(request, machine);
+    const Plan& plan = made ? *made : *options.plan;
 #ifndef NDEBUG
     validate(plan, {options.memory, options.device_memory});
 #endif

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <tuple>
 
 #include "base/check.hpp"
 #include "inspect/device_blocks.hpp"
 #include "inspect/inspection.hpp"
+#include "inspect/rank_costs.hpp"
 #include "tessera/simulate/simulate.hpp"
 
 namespace tessera {
@@ -45,7 +47,8 @@ constexpr std::size_t kManyProducts = 100'000;  // a plan of so many takes hundr
 /// What is written, simulated and weighed.
 struct Way {
     Assignment assignment;
-    std::optional<DeviceCut> cut;  // the blocks, where one rank has devices
+    std::optional<DeviceCut> cut = {};      // the blocks, where one rank has devices
+    std::optional<RankCosts> counted = {};  // where ranks have many products
 };
 
 /// A plan that may still be the one.
@@ -93,6 +96,12 @@ class Weighing {
                          shortest_of(candidates) * way.cut->counted.seconds_predicted / best.seconds_predicted);
             c.reason = "not simulated: by counting it takes longer";
             ++left_out_;
+        } else if (const auto* better = c.possible && way.counted ? no_worse_than(*way.counted) : nullptr) {
+            c.bytes_sent = way.counted->sent_bytes;
+            c.seconds_predicted =
+                better->seconds * std::max(1.0, way.counted->busiest_seconds / better->counts.busiest_seconds);
+            c.reason = "not simulated: by counting no rank has less to do, and more is sent";
+            ++left_out_;
         } else if (c.possible) {
             if (way.cut) best_counted_ = best_counted_.value_or(way.cut->counted);
             try {
@@ -103,6 +112,7 @@ class Weighing {
                 c.blocks = plan.blocks;
                 c.seconds_predicted = simulate(plan, in_.machine).seconds;
                 c.simulated = true;
+                if (way.counted) counted_.push_back({*way.counted, c.seconds_predicted});
                 kept_.push_back({candidates.size(), std::move(plan)});
             } catch (const BudgetError& e) {
                 c.possible = false;
@@ -128,8 +138,8 @@ class Weighing {
         auto best = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& k) { return k.candidate == taken; });
         best->plan.decided = choose(candidates, taken, same_);
         if (left_out_ > 0)
-            best->plan.decided += fmt::format("; {} not simulated: by counting {} longer", left_out_,
-                                              left_out_ == 1 ? "it takes" : "they take");
+            best->plan.decided += fmt::format("; {} not simulated: by counting {} no better", left_out_,
+                                              left_out_ == 1 ? "it is" : "they are");
         best->plan.candidates = std::move(candidates);
         return std::move(best->plan);
     }
@@ -146,6 +156,22 @@ class Weighing {
                cut.counted.seconds_predicted > (1 + same_) * best_counted_->seconds_predicted;
     }
 
+    /// A plan that is there and keeps what is counted from winning: no rank gets done sooner by more than times differ
+    /// that are the same, and no fewer bytes move.
+    struct Counted {
+        RankCosts counts;
+        double seconds;
+    };
+    const Counted* no_worse_than(const RankCosts& x) const {
+        const auto it = std::find_if(counted_.begin(), counted_.end(), [&](const Counted& y) {
+            return x.sent_bytes >= y.counts.sent_bytes &&
+                   static_cast<double>(x.most_moved_bytes) * (1 + same_) >=
+                       static_cast<double>(y.counts.most_moved_bytes) &&
+                   x.busiest_seconds * (1 + same_) >= y.counts.busiest_seconds;
+        });
+        return it == counted_.end() ? nullptr : &*it;
+    }
+
     static double lacks(const BudgetError& e) {
         return static_cast<double>(e.smallest_bytes()) /
                static_cast<double>(std::max<std::int64_t>(1, e.budget_bytes()));
@@ -155,6 +181,7 @@ class Weighing {
     double same_;
     std::vector<Kept> kept_;
     std::optional<PlanCandidate> best_counted_;
+    std::vector<Counted> counted_;        // ways of ranks that were simulated
     std::optional<BudgetError> refused_;  // by the candidate that comes closest to its budget
     int left_out_ = 0;
 };
@@ -226,6 +253,36 @@ Plan on_devices_of_one_rank(const Inspection& in, const std::optional<Assignment
     return plan;
 }
 
+/// All algorithms. Of many products, whose plans take long to write, the best by counting comes first: what follows may
+/// then be left out.
+Plan across_ranks(const Inspection& in) {
+    std::vector<Way> ways;
+    std::vector<PlanCandidate> counted;
+    const bool many = in.product.products.size() > kManyProducts;
+    for (const auto& [name, make] : kAlgorithms) {
+        auto assignment = with_its_grid(make(in), in.request);
+        auto counts = many && assignment.possible ? rank_costs(in, assignment) : std::nullopt;
+        if (counts) counted.push_back({name, "", counts->sent_bytes, counts->busiest_seconds});
+        ways.push_back({std::move(assignment), {}, counts});
+    }
+    std::vector<std::size_t> order(ways.size());
+    std::iota(order.begin(), order.end(), 0);
+    if (!counted.empty()) {
+        const auto& first = counted[cheapest(counted)].algorithm;
+        std::stable_partition(order.begin(), order.end(),
+                              [&](std::size_t i) { return ways[i].assignment.algorithm == first; });
+    }
+    Weighing weighing(in, kSameTime);
+    for (const auto i : order) weighing.add(std::move(ways[i]));
+    auto plan = weighing.take();
+    const auto place = [](const PlanCandidate& c) {
+        return std::find_if(kAlgorithms.begin(), kAlgorithms.end(), [&](auto& a) { return c.algorithm == a.first; });
+    };
+    std::stable_sort(plan.candidates.begin(), plan.candidates.end(),
+                     [&](const auto& x, const auto& y) { return place(x) < place(y); });
+    return plan;
+}
+
 }  // namespace
 
 std::size_t cheapest(const std::vector<PlanCandidate>& candidates, double same) {
@@ -243,6 +300,8 @@ std::string choose(std::vector<PlanCandidate>& candidates, std::size_t chosen, d
     const auto possible = std::count_if(candidates.begin(), candidates.end(), [](const auto& c) { return c.possible; });
     if (possible == 1)
         return candidates.size() == 1 ? "there is no other way to weigh" : "the only one that is possible";
+    if (std::count_if(candidates.begin(), candidates.end(), [](const auto& c) { return c.simulated; }) == 1)
+        return "the best by counting";
     const auto close = as_short_as_any(candidates, same).size();
     if (close == 1) return "it takes the least time";
     return fmt::format("{} take within {:.0f} % of the least time: of these it moves the fewest bytes", close,
@@ -277,9 +336,7 @@ Plan build_plan(const PlanRequest& request, const MachineModel& machine) {
     }
     if (one_with_devices) return on_devices_of_one_rank(in, std::nullopt);
     if (machine.ranks == 1) return on_cores_of_one_rank(in);
-    Weighing weighing(in, kSameTime);
-    for (const auto& [name, make] : kAlgorithms) weighing.add({with_its_grid(make(in), request), std::nullopt});
-    return weighing.take();
+    return across_ranks(in);
 }
 
 }  // namespace tessera

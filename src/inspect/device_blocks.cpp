@@ -99,9 +99,10 @@ class Ways {
         }
         const bool cut_rows = asked_.block_rows && *asked_.block_rows < in_.rows;
         std::vector<int> row_cuts;
-        if (rule_ != "patches" || cut_rows || in_.rows == 1) row_cuts.push_back(1);
+        if (rule_ != "patches" || cut_rows) row_cuts.push_back(1);
         if (rule_ != "columns" && !whole_columns() && !asked_.block_rows)
             for (int n = 2; n <= std::min(in_.rows, 64); n += n < 4 ? 1 : n / 2) row_cuts.push_back(n);
+        if (row_cuts.empty()) row_cuts.push_back(1);  // patches that reach from the first row to the last
         std::int64_t fewest = INT64_MAX;
         std::optional<DeviceCut> patches;  // those that load the least
         for (int n : row_cuts) {

@@ -10,8 +10,9 @@ Assignment split_k(const Inspection& in) {
     out.algorithm = "split_k";
     const int ranks = in.machine.ranks;
     out.possible = in.product.segments > 1 || ranks == 1;
-    out.reason = out.possible ? "C is tiny: each rank sums its own range of k, the sums are joined in the fixed tree"
-                              : "C is not 16 times smaller than A and B: k stays in one piece";
+    out.reason = ranks == 1     ? "the whole range of k is one rank's"
+                 : out.possible ? "C is tiny: each rank sums its own range of k, joined in a fixed tree"
+                                : "C is not 16 times smaller than A and B: k stays in one piece";
     if (!out.possible) return out;
     const auto& spec = *in.request.spec;
     const char k = widest_label(in, spec.a(), in.request.a->grid(), LabelRole::contracted);

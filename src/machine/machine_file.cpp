@@ -3,10 +3,12 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 
 #include "base/check.hpp"
 #include "base/shared_data.hpp"
@@ -134,8 +136,13 @@ MachineFile parse_machine(std::string_view json, std::string_view origin) {
     Json object;
     try {
         // What is nested deeper than a machine could be is no machine, and would be too deep for whoever shows it.
-        object = Json::parse(json, [&](int depth, Json::parse_event_t, Json&) {
+        std::array<std::set<std::string>, kMostDepth + 2> seen;  // keys of the object at hand, by depth
+        object = Json::parse(json, [&](int depth, Json::parse_event_t event, Json& parsed) {
             require(depth <= kMostDepth, "machine {}: nested deeper than {} levels", origin, kMostDepth);
+            if (event == Json::parse_event_t::object_start) seen[static_cast<std::size_t>(depth) + 1].clear();
+            if (event == Json::parse_event_t::key)
+                require(seen[static_cast<std::size_t>(depth)].insert(parsed.get<std::string>()).second,
+                        "machine {}: field {} is given twice", origin, shown(parsed));
             return true;
         });
     } catch (const Json::exception& e) {

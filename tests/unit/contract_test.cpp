@@ -339,6 +339,48 @@ TEST(ContractBudget, HoldsForOneOperand) {
     EXPECT_EQ(contract("ij->ji", a, options).tensor.tile_count(), 1);
 }
 
+TEST(ContractPlan, AKeptPlanIsUsedAgainAndNoOther) {
+    Random r(27);
+    const Tiling t{3, 4, 5}, u{6, 2};
+    const auto a = random_tensor<double>(r, {t, u}, 0.7);
+    const auto b = random_tensor<double>(r, {u, t}, 0.7);
+    Plan kept;
+    ContractOptions options;
+    options.threads = 2;
+    options.on_plan = [&](const Plan& p) { kept = p; };
+    const auto one = contract("ij,jk->ik", a, b, options);
+    options.on_plan = {};
+    options.plan = &kept;
+    const auto again = Tensor<double>::random(a.shape(), 3);
+    EXPECT_TRUE(contract("ij,jk->ik", a, b, options).tensor == one.tensor);
+    EXPECT_TRUE(contract("ij,jk->ik", again, b, options).tensor == einsum("ij,jk->ik", again, b));
+    const auto refused = [&](const char* spec, const Tensor<double>& x, const Tensor<double>& y, const char* why) {
+        try {
+            contract(spec, x, y, options);
+            ADD_FAILURE() << why;
+        } catch (const UserError& e) {
+            EXPECT_NE(std::string(e.what()).find(why), std::string::npos) << e.what();
+        }
+    };
+    refused("ij,jk->ki", a, b, "spec");
+    refused("ij,jk->ik", Tensor<double>::random(Shape::dense({t, u}), 1), b, "tiles");
+    refused("ij,jk->ik", Tensor<double>::random(Shape::dense({Tiling{12}, u}), 1), b, "A with other tilings");
+    options.threads = 1;
+    refused("ij,jk->ik", a, b, "threads: 2, not 1");
+    options.threads = 2;
+    options.filter = 1e-3;
+    refused("ij,jk->ik", a, b, "a filter of 0, not 0.001");
+    options.filter = 0;
+    options.memory = 100;
+    EXPECT_THROW(contract("ij,jk->ik", a, b, options), BudgetError);
+    options.memory = kept.counts.peak_host_bytes;
+    EXPECT_TRUE(contract("ij,jk->ik", a, b, options).tensor == one.tensor);
+    auto c = Tensor<double>::random(Shape::dense({t, t}), 4);
+    const Tensor<double> before = c;
+    EXPECT_THROW(contract_into<double>("ij,jk->ik", a, b, c, options), UserError);
+    EXPECT_TRUE(c == before);
+}
+
 TEST(ContractShape, AGivenShapeIsComputedAndNothingElse) {
     TESSERA_SKIP_WITHOUT_BACK_END();
     Random r(25);

@@ -4,8 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
+#include <sstream>
+#include <string>
 
+#include "inspect/rank_costs.hpp"
 #include "support/plan_cases.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/simulate/simulate.hpp"
@@ -302,6 +306,86 @@ TEST(PlanCandidates, OfManyProductsTheWorseByCountingIsNotSimulated) {
                                     [](const PlanCandidate& x) { return x.blocks == "worst_fit"; });
     ASSERT_NE(worst, plan.candidates.end());
     EXPECT_FALSE(worst->simulated);
+    EXPECT_NE(explain(plan).find("not simulated: by counting"), std::string::npos) << explain(plan);
+}
+
+/// Any blocks asked for, rows beyond what there is among them: planned or refused, never more than 100 columns of text.
+TEST(PlanParameters, AnyBlocksAskedForAreExplainedInAHundredColumns) {
+    Random r(41);
+    int planned = 0, split = 0;
+    for (int trial = 0; trial < 600; ++trial) {
+        auto c = random_case(r);
+        many_ranks(r, c, 5, 3);
+        if (c.machine.devices_per_rank > 0) {
+            c.request.blocks = std::array{"auto", "columns", "patches", "worst_fit"}[r() % 4];
+            if (r() % 2) c.request.parameters.block_rows = pick(r, 1, 12);
+            if (r() % 2) c.request.parameters.block_cols = pick(r, 1, 12);
+        }
+        try {
+            const Plan plan = plan_of(c);
+            validate(plan);
+            ++planned;
+            split += plan.algorithm == "split_k";
+            std::istringstream lines(explain(plan));
+            for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
+        } catch (const UserError&) {  // what cannot go together
+        }
+    }
+    EXPECT_GT(planned, 300);
+    EXPECT_GT(split, 10);
+}
+
+/// What is counted of ranks before a plan is written is what the plan then says.
+TEST(PlanCandidates, BytesCountedAcrossRanksAreThePlans) {
+    Random r(31);
+    int counted = 0;
+    for (int trial = 0; trial < 300; ++trial) {
+        auto c = random_case(r);
+        many_ranks(r, c, 6, 0);
+        if (c.machine.ranks == 1) continue;
+        c.request.algorithm = "auto";
+        plan_of(c);
+        const Inspection in(c.request, c.machine);
+        for (auto* algorithm : {stationary_b, outer_product, split_k, replicate_b}) {
+            const auto how = algorithm(in);
+            if (!how.possible) continue;
+            const auto costs = rank_costs(in, how);
+            ASSERT_TRUE(costs);
+            const Plan plan = write_plan(in, how);
+            std::int64_t most = 0;
+            for (const auto& k : plan.rank_counts) most = std::max({most, k.sent_bytes, k.received_bytes});
+            if (in.product.segments > 1) {  // partial sums of a tile may meet on their way: bounds
+                EXPECT_LE(costs->sent_bytes, plan.counts.sent_bytes);
+            } else {
+                EXPECT_EQ(costs->sent_bytes, plan.counts.sent_bytes) << how.algorithm;
+                EXPECT_EQ(costs->most_moved_bytes, most) << how.algorithm;
+            }
+            ++counted;
+        }
+    }
+    EXPECT_GT(counted, 300);
+}
+
+TEST(PlanCandidates, AcrossRanksOfManyProductsOnlyTheBestByCountingIsWritten) {
+    Case c;
+    const auto t = Tiling::uniform(4900, 100);
+    c.a = c.b = Shape::dense({t, t});
+    c.machine.ranks = 4;
+    c.machine.gemm = {1e10, 0};
+    c.machine.network = {1e9, 1e-6};
+    const Plan plan = plan_of(c);
+    const auto simulated = std::count_if(plan.candidates.begin(), plan.candidates.end(),
+                                         [](const PlanCandidate& x) { return x.simulated; });
+    EXPECT_LT(simulated, 3);
+    for (const auto& x : plan.candidates)
+        if (x.possible && !x.simulated) {
+            EXPECT_GE(x.bytes_sent, plan.counts.sent_bytes);
+            auto other = c;
+            other.request.algorithm = x.algorithm;
+            const Plan written = plan_of(other);
+            EXPECT_EQ(written.counts.sent_bytes, x.bytes_sent) << x.algorithm;
+            EXPECT_GE(1.05 * simulate(written, c.machine).seconds, simulate(plan, c.machine).seconds) << x.algorithm;
+        }
     EXPECT_NE(explain(plan).find("not simulated: by counting"), std::string::npos) << explain(plan);
 }
 

@@ -18,7 +18,7 @@ int ranks_of_environment();
 
 /// Does the work and returns 0. When it throws, on one rank or several, the message goes to stderr (naming the rank
 /// where there are several) and every rank ends with the error's exit code: 2 wrong input, 3 the machine cannot, 70 our
-/// own bug. With a single rank that code is returned instead.
+/// own bug or an exception that is not Tessera's. With a single rank that code is returned instead.
 int run_ranks_or_abort(Communicator& ranks, const std::function<void()>& work);
 
 }  // namespace tessera

@@ -44,6 +44,8 @@ struct ContractOptions {
     std::string blocks = "auto";
     PlanParameters parameters = {};  // of device plans; what is not set is computed
     bool trace = false;              // keep what each device and link did when: ContractReport::trace
+    /// A plan that on_plan was given before, for the same operands' tiles and the same options: planning is left out.
+    const Plan* plan = nullptr;
     /// Called with the plan before any work.
     std::function<void(const Plan&)> on_plan = {};
     /// Called now and then with flops done and flops in all, from one thread at a time.
