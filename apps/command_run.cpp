@@ -119,11 +119,12 @@ void run(const Options& o) {
                          static_cast<double>(tile_storage_bytes(problem.a, sizeof(double)) +
                                              (problem.c ? *problem.c : old_shape).elements() * 8) >
                              0.8 * static_cast<double>(memory_bytes());
-    // A budget that is too small is refused before the operands are made, and across ranks the operands are made where
-    // the plan wants them. A filter looks at the norms of tiles that are not there yet: then that plan is not the one.
+    // A budget (without one: the memory) that is too small is refused before the operands are made, and across ranks
+    // the operands are made where the plan wants them. A filter looks at the norms of tiles that are not there yet:
+    // then that plan is not the one.
     std::optional<Plan> plan;
     double planning = 0;  // work of the contraction, done before its clock starts
-    if (options.memory > 0 || options.device_memory > 0 || ranks.size() > 1) {
+    if (options.devices.empty() || options.device_memory > 0 || ranks.size() > 1) {
         const double begin = now_seconds();
         const auto machine = machine_for(ranks, options);
         plan = build_plan(request_of(problem, spec, options, old_shape, o.contraction.beta, consume, machine), machine);

@@ -69,6 +69,16 @@ int segment_count(double elements_a, double elements_b, double elements_c, std::
 
 }  // namespace
 
+void require_products_fit(std::string_view spec, double products) {
+    constexpr double each = 32;  // about: of a plan, for each product
+    if (products * each > static_cast<double>(memory_bytes()))
+        throw MachineError(
+            fmt::format("contraction '{}': {:.0f} tile products, whose plan takes about {}; this machine has {}: "
+                        "larger tiles make fewer",
+                        spec, products, format_bytes(static_cast<std::int64_t>(std::min(products * each, 9e18))),
+                        format_bytes(memory_bytes())));
+}
+
 ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Shape& b,
                            const ScreeningOptions& options) {
     const TileGrid grid = spec.result_grid(a.grid(), b.grid());
@@ -178,13 +188,7 @@ ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Sh
             if (row_b_of[i] >= 0) products += rows_b[row_b_of[i]].end - rows_b[row_b_of[i]].begin;
             rows += i == 0 || ea[i].batch + ea[i].free != ea[i - 1].batch + ea[i - 1].free;
         }
-        constexpr std::int64_t each = 32;  // about: of a plan, for each product
-        if (!filtered && static_cast<std::int64_t>(products) > memory_bytes() / each)
-            throw MachineError(
-                fmt::format("contraction '{}': {} tile products, whose plan takes about {}; this machine "
-                            "has {}: larger tiles make fewer",
-                            spec.text(), products, format_bytes(static_cast<std::int64_t>(products) * each),
-                            format_bytes(memory_bytes())));
+        if (!filtered) require_products_fit(spec.text(), static_cast<double>(products));
         found.reserve(std::min(products, rows * columns.size()));
         if (!filtered) {
             out.products.reserve(products);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "tessera/index/contraction_spec.hpp"
@@ -32,6 +33,9 @@ struct ProductShape {
     std::vector<double> tile_flops;      // per result slot
     double flops = 0;  // all: of real arithmetic with 2 per multiply-add; complex types need 4 times that
 };
+
+/// MachineError where a plan of so many tile products would not fit this machine's memory.
+void require_products_fit(std::string_view spec, double products);
 
 /// spec without diagonals and one-operand sums (those are taken before).
 ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Shape& b,
