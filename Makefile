@@ -1,5 +1,5 @@
 # Tessera: `make demo` and `make test` are all a new user needs.
-.PHONY: build demo test test-all test-asan test-mpich packages bench-packages format bundle install clean help
+.PHONY: build demo test test-all test-asan test-mpich packages bench-packages format bundle bundle-sm80 install clean help
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
@@ -37,6 +37,11 @@ RACECHECK ?= 0
 bundle: build ## build/tessera-bundle.tar.xz: programs, GPU tests and benches with their libraries (RACECHECK=1: docs/gpu.md)
 	@if [ $(RACECHECK) = 1 ]; then scripts/racecheck.sh build-racecheck $(JOBS); fi
 	@RACECHECK=$(RACECHECK) scripts/bundle.sh build
+
+bundle-sm80: packages ## build-sm80/tessera-bundle.tar.xz: the same with PTX of compute_80 alone (bench/sm80_device.sh)
+	@cmake --preset sm80 --log-level=WARNING
+	@cmake --build build-sm80 --parallel $(JOBS) --target cuda_tests
+	@scripts/bundle.sh build-sm80
 
 install: build ## install into PREFIX (default /usr/local)
 	@cmake --install build --prefix $(PREFIX)

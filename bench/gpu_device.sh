@@ -58,7 +58,7 @@ run_row() {  # limit, file, arguments of tessera run
 for row in $rows; do
     case $row in
         test)
-            for name in cuda_execute_test cuda_contract_test cuda_energy_test; do
+            for name in cuda_execute_test cuda_device_code_test cuda_contract_test cuda_energy_test; do
                 limited 150 $name > "$out/$name.log" 2>&1
                 echo "$name: status $?: $(tail -1 "$out/$name.log")"
                 grep -A4 Failure "$out/$name.log" | head -40
@@ -102,6 +102,7 @@ for row in $rows; do
         sanitizer)
             sanitize "${prefix:-$here/build/tests/}" cuda_execute_test 'CudaExecute/1.Random*:CudaExecuteOnce.Larg*' "$out/execute" racecheck
             sanitize "${prefix:-$here/build/tests/}" cuda_execute_test 'CudaExecute/*.Random*:CudaExecuteOnce.Larg*' "$out/execute" memcheck
+            sanitize "${prefix:-$here/build/tests/}" cuda_device_code_test 'CudaDeviceCode.SameBits*:CudaDeviceCode.Contract*' "$out/device-code" memcheck
             # Calls that fail are what this one is about: none of them may leak.
             MEMCHECK="--report-api-errors no" sanitize "${prefix:-$here/build/tests/}" cuda_execute_test 'CudaExecuteOnce.Faults' "$out/execute-faults" memcheck
             ;;

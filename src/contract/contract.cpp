@@ -69,7 +69,7 @@ struct Prepared {
     /// A filter counts with the norms of the shape, so made tiles are held against them.
     TileSource<T> source(bool filtered) const {
         if (stored) return {[t = &stored->impl()](std::int64_t slot) { return t->tile(slot); }, {}};
-        if (!filtered) return {{}, made->make, made->hash};
+        if (!filtered) return {{}, made->make, made->on_device};
         return {{},
                 [m = made](const TileInfo& info, std::span<T> tile) {
                     m->make(info, tile);
@@ -79,7 +79,7 @@ struct Prepared {
                         user_error("tile {} of an operand made on demand has norm {}, its shape says at most {}",
                                    to_string(info.coordinates), is, said);
                 },
-                made->hash};
+                made->on_device};
     }
 };
 
@@ -268,7 +268,7 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
     request.b = &pb.shape();
     request.source_a = pa.kind();
     request.source_b = pb.kind();
-    if (!options.devices.empty() && pb.made && pb.made->hash && device_can_make(reduced, Operand::b))
+    if (!options.devices.empty() && pb.made && makes_tiles(pb.made->on_device) && device_can_make(reduced, Operand::b))
         request.source_b = SourceKind::device_made;
     request.scalar = ScalarTraits<T>::kind;
     request.screening = {options.filter, static_cast<double>(std::abs(alpha)), options.result_shape};

@@ -14,6 +14,12 @@ TileInfo tile_info(const TileGrid& grid, TileOrdinal tile) {
     return info;
 }
 
+bool makes_tiles(const DeviceGenerator& generator) {
+    if (const auto* rule = std::get_if<HashRule>(&generator)) return static_cast<bool>(*rule);
+    if (const auto* launch = std::get_if<DeviceLaunch>(&generator)) return static_cast<bool>(*launch);
+    return false;
+}
+
 template <Scalar T>
 TileGenerator<T> hash_generator(HashRule rule) {
     return [rule = std::move(rule)](const TileInfo& info, std::span<T> tile) {

@@ -65,33 +65,29 @@ refused 2 'nonexist' "$@" run dense:64,64,64,64 --devices 0 --trace /nonexist/x.
 [ "$(field checksum "$out/run")" = "$(field checksum "$out/cores")" ] || wrong "a long tile: another checksum than on the cores"
 refused 2 'use smaller tiles' "$@" run dense:2200000000,1,1,2200000000 --devices 0
 refused 3 'too small' "$@" run dense:4096,4096,4096,2048 --devices 0 --memory 32MiB
-# Someone else holds nearly all of the card.
-if [ -n "$(command -v python3)" ] && python3 -c 'import torch' 2> /dev/null; then
+# Someone else holds the card's memory.
+on_a_card_with() {  # bytes that are left free, what to run meanwhile
+    : > "$out/held"
     python3 -c '
 import sys, time, torch
 free, total = torch.cuda.mem_get_info()
-x = torch.empty(free - (7 << 29), dtype=torch.uint8, device="cuda")
+x = torch.empty(free - int(sys.argv[1]), dtype=torch.uint8, device="cuda")
 print("held", flush=True)
-time.sleep(60)' > "$out/held" &
+time.sleep(60)' "$1" > "$out/held" &
     holder=$!
+    shift
     for _ in $(seq 100); do [ -s "$out/held" ] && break; sleep 0.2; done
-    refused 3 'are free' "$@" run dense:16384,16384,16384,2048 --devices 0 --memory 8GiB
+    "$@"
     kill $holder
     wait $holder 2> /dev/null
-    # Little is left: no room for the DGEMM rate, but for the contraction.
-    : > "$out/held"
-    python3 -c '
-import time, torch
-free, total = torch.cuda.mem_get_info()
-x = torch.empty(free - (3 << 28), dtype=torch.uint8, device="cuda")
-print("held", flush=True)
-time.sleep(60)' > "$out/held" &
-    holder=$!
-    for _ in $(seq 100); do [ -s "$out/held" ] && break; sleep 0.2; done
+}
+small_run() {  # no room for the DGEMM rate, but for the contraction
     "$@" run blocks:12,64,0.4 --devices 0 --memory 24MiB --json > "$out/run" 2> "$out/log" || wrong "a small run on a full card: $(cat "$out/log")"
     grep -q '"gemm_gflops": null' "$out/run" || wrong "a DGEMM rate on a full card: $(cat "$out/run")"
-    kill $holder
-    wait $holder 2> /dev/null
+}
+if [ -n "$(command -v python3)" ] && python3 -c 'import torch' 2> /dev/null; then
+    on_a_card_with $((7 << 29)) refused 3 'are free' "$@" run dense:16384,16384,16384,2048 --devices 0 --memory 8GiB
+    on_a_card_with $((3 << 28)) small_run "$@"
 fi
 [ $failed = 0 ] && echo "all passed"
 exit $failed

@@ -180,7 +180,7 @@ TEST_F(CudaExecuteOnce, Faults) {
 
     auto device = c;
     device.source_b = SourceKind::device_made;
-    device.hash_b = [](const TileInfo& info) -> HashTileValues {
+    device.on_device_b = [](const TileInfo& info) -> HashTileValues {
         if (info.tile.value % 5 == 0) throw std::domain_error("rule");
         return {};
     };

@@ -16,6 +16,7 @@
 #include "inspect/build_plan.hpp"
 #include "machine/device_layout.hpp"
 #include "support/dense_einsum.hpp"
+#include "support/own_values.hpp"
 #include "tensor/tensor_impl.hpp"
 #include "tessera/base/error.hpp"
 
@@ -38,7 +39,7 @@ struct DeviceCase {
     bool adds = false;
     T alpha = T(1), beta = T(0);
     bool conjugate_a = false, conjugate_b = false;
-    HashRule hash_b = {};  // b holds what it makes
+    DeviceGenerator on_device_b = {};  // b holds what it makes
     SourceKind source_b = SourceKind::stored;
     std::string algorithm = "auto", blocks = "auto";
     PlanParameters parameters = {};
@@ -96,7 +97,7 @@ DeviceResult<T> run_case(const DeviceCase<T>& c, const OpenDevices& open) {
         b.make = c.make_b ? c.make_b : [&](const TileInfo& info, std::span<T> tile) {
             std::ranges::copy(c.b.tile(info.coordinates), tile.begin());
         };
-    b.hash = c.hash_b;
+    b.on_device = c.on_device_b;
     TileSink<T> sink;
     sink.old_tile = [&](std::int64_t s) -> const T* {
         const auto at = c.adds ? c.old.shape().find(plan.c.tile(s)) : std::nullopt;
@@ -199,8 +200,9 @@ DeviceCase<T> random_case(Random& r, const std::string& text, std::int64_t most_
         return TileGrid(t);
     };
     c.a = Tensor<T>::random(random_shape(r, grid(spec.a()), 0.7), r());
-    c.hash_b = simple_rule(r());
-    c.b = Tensor<T>::generate(random_shape(r, grid(spec.b()), 0.7), hash_generator<T>(c.hash_b));
+    const auto rule = simple_rule(r());
+    c.on_device_b = rule;
+    c.b = Tensor<T>::generate(random_shape(r, grid(spec.b()), 0.7), hash_generator<T>(rule));
     c.old = Tensor<T>::random(random_shape(r, grid(spec.c()), 0.5), r());
     return c;
 }
@@ -279,6 +281,41 @@ void same_bits(const OpenDevices& open, std::int64_t most_tiles, std::int64_t mo
                 }
                 ASSERT_TRUE(result.c == *first) << budget << " bytes, " << devices << " devices";
             }
+}
+
+inline void make_own_tile(const TileInfo& info, std::span<double> tile) {
+    for (std::size_t e = 0; e < tile.size(); ++e) tile[e] = own_value(info.tile.value, static_cast<long long>(e));
+}
+
+/// Device code of the user's own that makes own_value: the bits of stored tiles and of those made on the host, and none
+/// of B's bytes are moved.
+inline void device_code(const OpenDevices& open, const DeviceLaunch& launch, std::int64_t most_tiles,
+                        std::int64_t most) {
+    Random r(33);
+    for (const char* spec : {"mk,kn->mn", "pcd,cdab->pab", "hmk,hkn->hmn"}) {
+        auto c = random_case<double>(r, spec, most_tiles, most);
+        c.b = Tensor<double>::generate(c.b.shape(), make_own_tile);
+        c.on_device_b = launch;
+        const auto first = run_case(c, open).c;
+        expect_right(c, first);
+        c.source_b = SourceKind::device_made;
+        const auto least = smallest_budget(c);
+        for (const auto budget : {least, 3 * least, std::int64_t{64} << 20})
+            for (const int devices : {1, 3}) {
+                c.budget = budget;
+                c.devices = devices;
+                try {
+                    plan_case(c);
+                } catch (const BudgetError&) {  // of several devices
+                    continue;
+                }
+                const auto result = run_case(c, open);
+                ASSERT_TRUE(result.c == first) << spec << ", " << budget << " bytes, " << devices << " devices";
+                std::int64_t made = 0;
+                for (const auto& d : result.counts.devices) made += d.made_bytes;
+                EXPECT_EQ(made > 0, !result.plan.chains.empty());
+            }
+    }
 }
 
 /// Limits of blocks and chunks, each by itself and all at once.

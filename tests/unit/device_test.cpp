@@ -39,6 +39,18 @@ TYPED_TEST(HostDevices, OrdersOfCompletionDoNotMatter) {
 
 TEST(HostDevicesOnce, SameBitsForAnyBudgetAndNumberOfDevices) { testing::same_bits<double>(host_devices(20), 4, 4); }
 
+TEST(HostDevicesOnce, DeviceCodeOfATileSource) {
+    testing::device_code(
+        host_devices(50),
+        [](std::span<const DeviceTile> tiles, void*) {
+            for (const auto& t : tiles)
+                for (std::int64_t e = 0; e < t.rows * t.columns; ++e)
+                    static_cast<double*>(t.data)[e / t.columns * t.pitch + e % t.columns] =
+                        testing::own_value(t.info.tile.value, e);
+        },
+        4, 4);
+}
+
 TEST(HostDevicesOnce, SameBitsForAnyParameters) {
     testing::same_bits_for_any_parameters<double>(host_devices(20), 60, 4, 4);
 }
@@ -110,9 +122,15 @@ TEST(HostDevicesFaults, GeneratorsKernelsAndNaN) {
 
     auto device = c;
     device.source_b = SourceKind::device_made;
-    device.hash_b = [](const TileInfo& info) -> HashTileValues {
+    device.on_device_b = [](const TileInfo& info) -> HashTileValues {
         if (info.tile.value % 5 == 0) throw Broken("rule");
         return {};
+    };
+    expect_failure<Broken>(device);
+
+    device.on_device_b = [](std::span<const DeviceTile> tiles, void*) {
+        for (const auto& t : tiles)
+            if (t.info.tile.value % 5 == 0) throw Broken("device code");
     };
     expect_failure<Broken>(device);
 

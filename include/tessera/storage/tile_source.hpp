@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <variant>
 
 #include "tessera/base/scalar.hpp"
 #include "tessera/index/tile_grid.hpp"
@@ -27,10 +28,28 @@ struct HashTileValues {
     std::uint64_t state = 0;
     double scale = 1;
 };
-/// The registered device generator: which numbers a tile has. Called from several threads at once.
+/// Which numbers a tile has. Called from several threads at once.
 using HashRule = std::function<HashTileValues(const TileInfo& info)>;
 /// The same tiles, made on the host.
 template <Scalar T>
 TileGenerator<T> hash_generator(HashRule rule);
+
+/// A tile to be made in a device's memory: element e of the row-major tile at data + (e / columns) * pitch + e %
+/// columns, counted in elements.
+struct DeviceTile {
+    TileInfo info;
+    void* data = nullptr;
+    std::int64_t rows = 0, columns = 0, pitch = 0;
+};
+/// Device code of a tile source: starts kernels that fill the tiles, on this stream (a cudaStream_t) of the current
+/// device, and need not wait for them. Called with some tiles at a time, by several threads at once; what it throws
+/// ends the contraction. It takes no device memory of its own: budgets do not know of it.
+using DeviceLaunch = std::function<void(std::span<const DeviceTile> tiles, void* stream)>;
+/// How devices make the tiles that a TileGenerator makes on the host: not at all, by the rule of the built-in hash
+/// generator, or by kernels of the caller's own. The bits should be the host's, or results depend on where tiles are
+/// made.
+using DeviceGenerator = std::variant<std::monostate, HashRule, DeviceLaunch>;
+/// Whether there is one.
+bool makes_tiles(const DeviceGenerator& generator);
 
 }  // namespace tessera

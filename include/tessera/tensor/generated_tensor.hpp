@@ -11,7 +11,7 @@ template <Scalar T>
 struct GeneratedTensor {
     Shape shape;
     TileGenerator<T> make;
-    HashRule hash = {};  // where the tiles are hash_generator's: devices make them in their own memory
+    DeviceGenerator on_device = {};  // the same tiles, made by devices in their own memory
 };
 
 }  // namespace tessera

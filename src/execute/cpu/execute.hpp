@@ -18,7 +18,7 @@ template <Scalar T>
 struct TileSource {
     std::function<const T*(std::int64_t slot)> stored;
     TileGenerator<T> make;
-    HashRule hash = {};  // device_made: the rule of the tiles
+    DeviceGenerator on_device = {};  // device_made: how
 };
 
 /// Where the result goes, and what it is added to.

@@ -256,6 +256,14 @@ class CudaDevice final : public Device {
         else
             cuda::run_hash(dynamic_cast<const HashImage&>(launch).launch, image, stream(lane));
     }
+    void launch(Lane lane, const DeviceLaunch& make, std::span<const DeviceTile> tiles) override {
+        use();
+        check(cudaGetLastError(), "a kernel or copy of the contraction");  // not theirs
+        make(tiles, stream(lane));
+        const auto status = cudaGetLastError();
+        if (status != cudaSuccess)
+            throw UserError(std::string("the device code of a tile source: ") + cudaGetErrorString(status));
+    }
     void fault(Lane lane) override {
         use();
         failing_kernel<<<1, 1, 0, stream(lane)>>>();

@@ -1,6 +1,7 @@
 #pragma once
-// A device as the interpreter of a Plan sees it: one block of memory, a few streams, events, copies and two kernels.
-// CUDA devices are one (execute/cuda/), host threads that play a device for tests another (host_device.hpp).
+// A device as the interpreter of a Plan sees it: one block of memory, a few streams, events, copies, two kernels and
+// those of tile sources. CUDA devices are one (execute/cuda/), host threads that play a device for tests another
+// (host_device.hpp).
 
 #include <cstddef>
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "tessera/base/scalar.hpp"
+#include "tessera/storage/tile_source.hpp"
 
 namespace tessera {
 
@@ -87,6 +89,8 @@ class Device {
     virtual std::unique_ptr<Launch> prepare(const std::vector<DeviceHashTile>& list, std::byte* image) = 0;
     /// Takes the image from pinned memory to the device and runs it; not by way of the loads, which are many and long.
     virtual void launch(Lane lane, const Launch& launch, const std::byte* image, std::byte* device_image) = 0;
+    /// Kernels of a tile source's own; what it throws passes through.
+    virtual void launch(Lane lane, const DeviceLaunch& make, std::span<const DeviceTile> tiles) = 0;
     /// A kernel that fails: for tests of failing kernels.
     virtual void fault(Lane lane) = 0;
 

@@ -207,6 +207,11 @@ class HostDevice final : public Device {
             }
         });
     }
+    /// In the calling thread, behind what is on the lane.
+    void launch(Lane lane, const DeviceLaunch& make, std::span<const DeviceTile> tiles) override {
+        streams_[static_cast<int>(lane)]->drain();
+        make(tiles, nullptr);
+    }
     void fault(Lane lane) override {
         on(lane, [this] { fault_ = true; });
     }

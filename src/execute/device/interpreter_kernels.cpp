@@ -140,6 +140,8 @@ void DeviceInterpreter<T>::make_lane(int d) {
     auto& e = *entries_[static_cast<std::size_t>(d)];
     const auto limit = e.images.ring->bytes() / 4;
     std::vector<DeviceHashTile> list;
+    std::vector<DeviceTile> own;  // for device code of their source
+    const auto& generator = b_.on_device;
     for (;;) {
         const auto step = scheduler_.next(stream_of(d, Lane::make));
         if (step < 0) return;
@@ -154,19 +156,28 @@ void DeviceInterpreter<T>::make_lane(int d) {
         for (auto i = s.begin; i < s.end && !scheduler_.failed(); ++i) {
             const auto& t = plan_.arrivals[static_cast<std::size_t>(i)];
             const auto& l = tiles(t.operand)[t.slot];
-            const auto& rule = source(t.operand).hash;
-            ensure(rule && l.plain, "tile {} of step {} cannot be made on a device", t.slot, step);
-            const auto info = tile_info(shape(t.operand).grid(), shape(t.operand).tile(t.slot));
-            const auto values = rule(info);
-            const auto bytes = e.device->hash_bytes(l.all_rows(), l.cols);
-            if (bound > 0 && bound + bytes > limit) launch();
-            if (bound == 0) bound = e.device->header_bytes();
-            bound += bytes;
-            list.push_back({t.offset, values.state, values.scale, small(l.all_rows()), small(l.cols), small(l.ld)});
+            ensure(t.operand == Operand::b && makes_tiles(generator) && l.plain,
+                   "tile {} of step {} cannot be made on a device", t.slot, step);
+            auto info = tile_info(shape(t.operand).grid(), shape(t.operand).tile(t.slot));
+            if (const auto* rule = std::get_if<HashRule>(&generator)) {
+                const auto values = (*rule)(info);
+                const auto bytes = e.device->hash_bytes(l.all_rows(), l.cols);
+                if (bound > 0 && bound + bytes > limit) launch();
+                if (bound == 0) bound = e.device->header_bytes();
+                bound += bytes;
+                list.push_back({t.offset, values.state, values.scale, small(l.all_rows()), small(l.cols), small(l.ld)});
+            } else {
+                own.push_back({std::move(info), e.device->arena() + t.offset, l.all_rows(), l.cols, l.ld});
+            }
             total += t.bytes;
             ++e.run.made_tiles;
         }
         launch();
+        if (!own.empty() && !scheduler_.failed()) {
+            e.device->launch(Lane::make, std::get<DeviceLaunch>(generator), own);
+            ++e.launches;
+        }
+        own.clear();
         e.run.made_bytes += total;
         end_step(d, Lane::make, step, total);
     }

@@ -129,6 +129,6 @@ void launch_fused(const FusedParams& params, FusedFinish finish, int blocks, Str
 /// *result = scale * sum of partial[0 .. count), in a fixed order.
 void launch_reduce(const double* partial, long long count, double scale, double* result, StreamHandle stream);
 int multiprocessors();  // of the current device
-bool bulk_copies();     // whether it has them
+bool bulk_copies();     // whether the code made for it has them
 
 }  // namespace tessera::kernels::cuda

@@ -1,0 +1,24 @@
+#!/bin/sh
+# The kernels as sm_80 runs them (m8n8k4 matrix instructions, no barriers of Hopper's), on a newer device: a bundle that
+# holds nothing but PTX of compute_80 (make bundle-sm80), which the driver compiles for the device it finds. All CUDA
+# tests, then the grouped and the triples table.
+# usage: sm80_device.sh OUTPUT-DIRECTORY tessera-bundle/run
+set -u
+out=$1
+prefix=$2
+bench=$(dirname "$0")
+bin=$(dirname "$prefix")/bin
+mkdir -p "$out"
+{
+    nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
+    echo "commit $(cat "$(dirname "$prefix")/commit")"
+    for program in tessera cuda_grouped_test cuda_triples_test cuda_transpose_test cuda_execute_test; do
+        echo "$program: $(cuobjdump --list-elf "$bin/$program" 2> /dev/null | grep -c 'ELF file') machine codes; PTX for $(cuobjdump --list-ptx "$bin/$program" | sed -n 's/.*\(sm_[0-9a-z]*\)\.ptx/\1/p' | sort | uniq -c | tr -s ' \n' ' ')"
+    done
+    # Compiled once, side by side, and kept by the driver for what follows.
+    for part in grouped triples transpose; do "$prefix" cuda_${part}_test --gtest_filter='*SmallCases*:*EighteenTerms*' > /dev/null 2>&1 & done
+    wait
+    TESSERA_SANITIZER=0 "$bench/kernels_device.sh" - "$out" "$prefix" "grouped triples transpose"
+    "$bench/gpu_device.sh" "$out" "$prefix" test
+} 2>&1 | tee "$out/tests.txt"
+grep -h '^\[  FAILED\|^\[  PASSED\|tests ran' "$out"/*.log | tee -a "$out/tests.txt"

@@ -1,0 +1,102 @@
+// A tile source with device code of its own: the host's bits, nothing moved, and its mistakes.
+
+#include <gtest/gtest.h>
+
+#include "device_code_kernels.hpp"
+#include "execute/cuda/cuda_devices.hpp"
+#include "kernels/cuda/device.hpp"
+#include "support/device_cases.hpp"
+#include "support/leak_check.hpp"
+#include "support/own_values.hpp"
+#include "tessera/contract/contract.hpp"
+
+namespace tessera {
+namespace {
+
+class CudaDeviceCode : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        if (kernels::cuda::device_count() == 0) GTEST_SKIP() << "no CUDA device";
+    }
+    const testing::OpenDevices open = [](std::span<const std::int64_t> arenas, std::int64_t budget, ScalarKind kind) {
+        return open_cuda_devices(std::vector<int>(arenas.size(), 0), arenas, budget, kind);
+    };
+};
+
+TEST_F(CudaDeviceCode, SameBitsAsOnTheHost) {
+    testing::device_code(open, testing::make_own_tiles, 4, 40);
+    testing::device_code(open, testing::make_own_tiles, 6, 3);
+}
+
+/// Through the front door, at the size of a real chunk.
+TEST_F(CudaDeviceCode, ContractMakesTheTilesOnTheDevice) {
+    const Tiling t = Tiling::from_sizes(std::vector<std::int64_t>{300, 211, 64, 1, 512});
+    const auto a = Tensor<double>::random(Shape::dense(TileGrid{t, t}), 1);
+    std::vector<ShapeEntry> tiles;
+    for (std::int64_t o = 0; o < 25; ++o)
+        if (o % 4 != 1) tiles.push_back({TileOrdinal{o}, 1e6});
+    GeneratedTensor<double> b{Shape(TileGrid{t, t}, tiles), testing::make_own_tile};
+    const auto on_cores = contract("ik,kj->ij", a, b);
+    ContractOptions options;
+    options.devices = {0};
+    const auto sent = contract("ik,kj->ij", a, b, options);
+    b.on_device = testing::make_own_tiles;
+    for (const std::vector<int>& devices : {std::vector<int>{0}, {0, 0}}) {
+        options.devices = devices;
+        const auto made = contract("ik,kj->ij", a, b, options);
+        EXPECT_TRUE(made.tensor == on_cores.tensor);
+        EXPECT_TRUE(made.tensor == sent.tensor);
+        EXPECT_GE(made.report.made_tiles, b.shape.tile_count());
+        EXPECT_LT(made.report.loaded_bytes, sent.report.loaded_bytes * static_cast<std::int64_t>(devices.size()));
+    }
+    // B's rows are not its columns in memory: its tiles are made on the host and sent permuted.
+    const auto turned = contract("ik,jk->ij", a, b, options);
+    EXPECT_TRUE(turned.tensor == contract("ik,jk->ij", a, b).tensor);
+}
+
+TEST_F(CudaDeviceCode, WhatItThrowsAndALaunchThatFailsAreTheUsers) {
+    const Tiling t = Tiling::uniform(64, 16);
+    const auto a = Tensor<double>::random(Shape::dense(TileGrid{t, t}), 1);
+    GeneratedTensor<double> b{a.shape(), testing::make_own_tile};
+    ContractOptions options;
+    options.devices = {0, 0};
+    b.on_device = [](std::span<const DeviceTile>, void*) { throw std::domain_error("of the user's own"); };
+    EXPECT_THROW(contract("ik,kj->ij", a, b, options), std::domain_error);
+    b.on_device = testing::make_impossible_launch;
+    try {
+        contract("ik,kj->ij", a, b, options);
+        FAIL() << "4096 threads in a block";
+    } catch (const UserError& e) {
+        EXPECT_EQ(e.exit_code(), 2);
+        EXPECT_NE(std::string(e.what()).find("device code of a tile source"), std::string::npos) << e.what();
+    }
+    b.on_device = testing::make_own_tiles;  // and the device is fit for use
+    EXPECT_TRUE(contract("ik,kj->ij", a, b, options).tensor == contract("ik,kj->ij", a, b).tensor);
+}
+
+/// Nobody can say whose kernel it was; it takes the context with it: in a process of its own.
+TEST_F(CudaDeviceCode, ABadAccessIsAMachineError) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_EXIT(
+        {
+            const Tiling t = Tiling::uniform(64, 16);
+            const auto a = Tensor<double>::random(Shape::dense(TileGrid({t, t})), 1);
+            GeneratedTensor<double> b;
+            b.shape = a.shape();
+            b.make = testing::make_own_tile;
+            b.on_device = testing::make_bad_access;
+            ContractOptions options;
+            options.devices = {0};
+            try {
+                contract("ik,kj->ij", a, b, options);
+            } catch (const Error& e) {
+                std::fputs(e.what(), stderr);
+                std::_Exit(e.exit_code());
+            }
+            std::_Exit(0);
+        },
+        ::testing::ExitedWithCode(3), "CUDA");
+}
+
+}  // namespace
+}  // namespace tessera
