@@ -446,7 +446,7 @@ void Calculation::report_screening(DirectAbcd& abcd, const MoIntegrals& mo, cons
         abcd.take_skipped();
         RealTensor left_out = abcd.apply(make_tau(t, work_), t.t1, work_);
         divide_by_energies(left_out, orbitals);
-        result_.screen_change = -correlation_energy(mo, left_out, work_);
+        result_.screen_change = 0.0 - correlation_energy(mo, left_out, work_);  // never -0
     }
     say(fmt::format("screening skipped {} of {} tiles of integrals; the CCSD energy changed by {:.1e} (first order)",
                     result_.v_tiles - result_.v_tiles_made, result_.v_tiles, result_.screen_change));

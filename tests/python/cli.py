@@ -450,6 +450,16 @@ class Energy(unittest.TestCase):
         self.assertEqual(out["orbitals"], {"basis": 7, "occupied": 4, "frozen": 1, "virtual": 2})
         self.assertAlmostEqual(out["total"], out["rhf"] + out["ccsd"] + out["triples"], 12)
         self.assertIs(out["converged"], True)
+        self.assertEqual([out[x] for x in ("charge", "method", "converge", "ranks")], [0, "ccsd(t)", 1e-8, 1])
+        self.assertIs(type(out["peak_bytes"]), int)
+        ion = self.write("h3.xyz", "3\n\nH 0 0 0\nH 0 0 0.87\nH 0 0.76 0.435\n")
+        out = json.loads(run("energy", ion, "--charge", 1, "--threads", 1, "--method", "ccsd", "--abcd", "direct", "--json").stdout)
+        self.assertEqual((out["charge"], out["threads"]), (1, 1))
+        # Far apart: what is skipped is exactly zero, and zero has no sign.
+        far = self.write("far2.xyz", "4\n\nHe 0 0 0\nHe 0 0 3\nHe 0 0 900\nHe 0 0 903\n")
+        out = run("energy", far, "--method", "ccsd", "--abcd", "direct", "--screen", "1e-10", "--json").stdout
+        self.assertGreater(json.loads(out)["screening"]["tiles"], json.loads(out)["screening"]["tiles_made"])
+        self.assertIn('"energy_change": 0.0', out)
 
     def test_progress_and_summary(self):
         out = run("energy", self.MOLECULES / "h2o.xyz", "--basis", "STO-3G", "--method", "CCSD_T").stdout
