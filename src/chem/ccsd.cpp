@@ -5,6 +5,7 @@
 #include "base/check.hpp"
 #include "base/clock.hpp"
 #include "chem/diis.hpp"
+#include "chem/text.hpp"
 #include "tessera/chem/energy.hpp"
 
 namespace tessera::chem {
@@ -192,10 +193,10 @@ CcsdResult ccsd(const MoIntegrals& integrals, const Orbitals& orbitals, AbcdTerm
         if (std::abs(change) < options.converge && residual < 10 * options.converge) return out;
     }
     const bool lost = !std::isfinite(out.energy) || !(residual < kHopeless);
-    throw NotConverged(
-        fmt::format("CCSD did not converge in {} iterations ({}correlation energy {:.8f}, residual {:.1e}){}",
-                    out.iterations, lost ? "it ran away: " : "", out.energy, residual, options.advice),
-        "ccsd", out.iterations, out.energy);
+    throw NotConverged(fmt::format("CCSD did not converge in {} ({}correlation energy {:.8f}, residual {:.1e}){}",
+                                   counted(out.iterations, "iteration"), lost ? "it ran away: " : "", out.energy,
+                                   residual, options.advice),
+                       "ccsd", out.iterations, out.energy);
 }
 
 }  // namespace tessera::chem

@@ -104,8 +104,10 @@ class Calculation {
         result_.converged = true;
         finish();
         if (work_.on_devices().refused > 0)
-            warn(fmt::format("{} contractions do not fit in the memory of the devices: they ran on the cores",
-                             work_.on_devices().refused));
+            warn(fmt::format("{} not fit in the memory of the devices and ran on the cores",
+                             work_.on_devices().refused == 1
+                                 ? "1 contraction does"
+                                 : fmt::format("{} contractions do", work_.on_devices().refused)));
         return result_;
     }
 
@@ -184,8 +186,8 @@ void Calculation::check() {
     const int pairs = molecule_.electrons() / 2;
     if (options_.method == Method::rhf) result_.frozen = 0;
     require(options_.method == Method::rhf || result_.frozen < pairs,
-            "{}: the frozen core takes {} of {} electron pairs; nothing is left to correlate", molecule_.name,
-            result_.frozen, pairs);
+            "{}: the frozen core takes {} of {}; nothing is left to correlate", molecule_.name, result_.frozen,
+            counted(pairs, "electron pair"));
     // Known now, not after the SCF.
     if (!options_.checkpoint.empty()) on_rank_zero([&] { require_writable(options_.checkpoint); });
 }
@@ -267,11 +269,12 @@ void Calculation::self_consistent_field() {
     const BasisSet set = find_basis(options_.basis, options_.basis_folder);
     check_rough_memory(place(set, molecule_).functions);
     Basis placed = make_tilings(set);
-    say(fmt::format("{} atoms, {} electrons, {} basis functions ({})", molecule_.atoms.size(), molecule_.electrons(),
-                    placed.functions, placed.name));
+    say(fmt::format("{}, {}, {} ({})", counted(static_cast<std::int64_t>(molecule_.atoms.size()), "atom"),
+                    counted(molecule_.electrons(), "electron"), counted(placed.functions, "basis function"),
+                    placed.name));
     const auto pairs = molecule_.electrons() / 2;
-    require(pairs <= placed.functions, "{}: {} electron pairs do not fit in {} functions of basis {}", molecule_.name,
-            pairs, placed.functions, placed.name);
+    require(pairs <= placed.functions, "{}: {} do not fit in {} of basis {}", molecule_.name,
+            counted(pairs, "electron pair"), counted(placed.functions, "function"), placed.name);
     check_memory(placed);
     // The first thing that grows with the square of the atoms.
     integrals_ = std::make_unique<Integrals>(std::move(placed), options_.threads);
