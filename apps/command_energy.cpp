@@ -129,8 +129,10 @@ std::string summary(const Options& o, const chem::EnergyResult& r) {
     };
     line("nuclear repulsion", r.nuclear);
     line("RHF", r.rhf);
-    if (m != Method::rhf) line("MP2 correlation", r.mp2);
-    if (m == Method::mp2) line("MP2 total", r.total);
+    if (m != Method::rhf) {
+        line("MP2 correlation", r.mp2);
+        line("MP2 total", r.rhf + r.mp2);
+    }
     if (m == Method::ccsd || m == Method::ccsd_t) {
         line("CCSD correlation", r.ccsd);
         line("CCSD total", r.rhf + r.ccsd);

@@ -269,9 +269,9 @@ void Calculation::self_consistent_field() {
     const BasisSet set = find_basis(options_.basis, options_.basis_folder);
     check_rough_memory(place(set, molecule_).functions);
     Basis placed = make_tilings(set);
-    say(fmt::format("{}, {}, {} ({})", counted(static_cast<std::int64_t>(molecule_.atoms.size()), "atom"),
-                    counted(molecule_.electrons(), "electron"), counted(placed.functions, "basis function"),
-                    placed.name));
+    say(fmt::format("{}, charge {}, {}, {} ({})", counted(static_cast<std::int64_t>(molecule_.atoms.size()), "atom"),
+                    molecule_.charge, counted(molecule_.electrons(), "electron"),
+                    counted(placed.functions, "basis function"), placed.name));
     const auto pairs = molecule_.electrons() / 2;
     require(pairs <= placed.functions, "{}: {} do not fit in {} of basis {}", molecule_.name,
             counted(pairs, "electron pair"), counted(placed.functions, "function"), placed.name);

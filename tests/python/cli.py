@@ -2,6 +2,7 @@
 """The command line as scripts use it: exit codes, JSON fields, nothing lost on bad input; einsum against NumPy."""
 import json
 import pathlib
+import re
 import resource
 import subprocess
 import sys
@@ -463,8 +464,10 @@ class Energy(unittest.TestCase):
 
     def test_progress_and_summary(self):
         out = run("energy", self.MOLECULES / "h2o.xyz", "--basis", "STO-3G", "--method", "CCSD_T").stdout
-        for word in ("iter", "RHF", "MP2", "CCSD(T) total", "residual"):
+        for word in ("3 atoms, charge 0, 10 electrons, 7 basis functions", "iter", "RHF", "CCSD total", "CCSD(T) total", "residual"):
             self.assertIn(word, out)
+        value = lambda name: float(re.search(rf"^{name} +(-?[0-9.]+)$", out, re.M)[1])
+        self.assertAlmostEqual(value("MP2 total"), value("RHF") + value("MP2 correlation"), 9)
         quiet = run("energy", self.MOLECULES / "h2o.xyz", "--basis", "sto-3g", "--method", "rhf", "--quiet").stdout
         self.assertEqual(quiet.count("\n"), 1)
         self.assertAlmostEqual(float(quiet), -74.963, 2)
