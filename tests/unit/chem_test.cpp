@@ -67,7 +67,7 @@ TEST(Xyz, SaysWhatIsWrong) {
     EXPECT_USER_ERROR(parse_xyz("2\n", "f"), "ends");
     EXPECT_USER_ERROR(parse_xyz("2\n\nH 0 0 0\n", "f"), "says 2 atoms, but has 1");
     EXPECT_USER_ERROR(parse_xyz("2\n\nH 0 0 0\n\nH 0 0 1\n", "f"), "line 4");
-    EXPECT_USER_ERROR(parse_xyz("1\n\nH 0 0 0\n\nH 0 0 1 more\n", "f"), "line 5: says 1 atoms, but another one");
+    EXPECT_USER_ERROR(parse_xyz("1\n\nH 0 0 0\n\nH 0 0 1 more\n", "f"), "line 5: says 1 atom, but another one");
     EXPECT_USER_ERROR(parse_xyz("2\nH 0 0 0\nH 0 0 1\n", "f"), "line 2 is a comment");
     EXPECT_USER_ERROR(parse_xyz("1\n\nXx 0 0 0\n", "f"), "'Xx'");
     EXPECT_USER_ERROR(parse_xyz("1\n\nXx 0 0 0\n", "f"), "H to Ar");
