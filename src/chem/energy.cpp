@@ -177,8 +177,7 @@ void Calculation::check() {
     require(options_.checkpoint.empty() || options_.method >= Method::ccsd,
             "checkpoint {}: it holds the amplitudes of CCSD, of which {} has none", options_.checkpoint,
             name(options_.method));
-    check_closed_shell(molecule_);
-    if (const auto [first, second, apart] = closest_atoms(molecule_); apart < kShortestBond)
+    if (const auto [first, second, apart] = check_closed_shell(molecule_); apart < kShortestBond)
         warn(fmt::format("{}: atoms {} and {} are {:.3f} Angstrom apart, nearer than any bond: are these Angstrom?",
                          molecule_.name, first + 1, second + 1, apart));
     if (options_.frozen_core)
@@ -393,7 +392,7 @@ void Calculation::correlate() {
             how.before = result_.iterations_before = checkpoint_->iteration;
             checkpoint_.reset();
         }
-        how.keep = [&](const Amplitudes& now, int iteration, double) {
+        how.keep = [&](const Amplitudes& now, int iteration) {
             on_rank_zero([&] { write_checkpoint(options_.checkpoint, orbitals, input_rows_, now, iteration); });
         };
     }

@@ -30,6 +30,16 @@ bool is_atom(const std::vector<std::string_view>& w) {
            is_coordinate(w[3], x);
 }
 
+ClosestAtoms closest_atoms(const Molecule& m) {
+    ClosestAtoms out;
+    for (std::size_t i = 0; i < m.atoms.size(); ++i)
+        for (std::size_t j = 0; j < i; ++j) {
+            const double d = distance(m.atoms[i].at, m.atoms[j].at) * kBohrInAngstrom;
+            if (d < out.angstrom) out = {j, i, d};
+        }
+    return out;
+}
+
 }  // namespace
 
 double distance(const Point& a, const Point& b) { return std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]); }
@@ -119,25 +129,17 @@ Molecule read_xyz(const std::string& path) {
     return parse_xyz(read_text(path), path);
 }
 
-ClosestAtoms closest_atoms(const Molecule& m) {
-    ClosestAtoms out;
-    for (std::size_t i = 0; i < m.atoms.size(); ++i)
-        for (std::size_t j = 0; j < i; ++j) {
-            const double d = distance(m.atoms[i].at, m.atoms[j].at) * kBohrInAngstrom;
-            if (d < out.angstrom) out = {j, i, d};
-        }
-    return out;
-}
-
-void check_closed_shell(const Molecule& m) {
+ClosestAtoms check_closed_shell(const Molecule& m) {
     require(!m.atoms.empty(), "{}: a molecule without atoms", m.name);
-    const auto [j, i, d] = closest_atoms(m);
+    const auto closest = closest_atoms(m);
+    const auto [j, i, d] = closest;
     require(d > kClosest, "{}: atoms {} ({}) and {} ({}) are on top of each other, {:.3f} Angstrom apart", m.name,
             j + 1, element_symbol(m.atoms[j].number), i + 1, element_symbol(m.atoms[i].number), d);
     const int n = m.electrons();
     require(n > 0, "{}: charge {} leaves {}", m.name, m.charge, counted(n, "electron"));
     require(n % 2 == 0, "{}: {} with charge {}: only closed shells (an even number) are treated", m.name,
             counted(n, "electron"), m.charge);
+    return closest;
 }
 
 }  // namespace tessera::chem

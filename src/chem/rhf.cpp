@@ -89,13 +89,8 @@ RhfResult rhf(const Molecule& molecule, const Integrals& integrals, const AoInte
         say(fmt::format("{:5} {:18.10f} {:12.2e} {:>12} {:6} {:10.2f}", iteration, e, change,
                         iteration > 1 ? fmt::format("{:.2e}", size) : "-", diis.size(), now_seconds() - start));
         const bool done = iteration > 1 && std::abs(change) < options.converge && size < options.converge;
-        RealTensor mixed = f;
-        if (!done && diis.size() > 1) {
-            const auto c = diis.coefficients();
-            scale(mixed, 0.0);
-            for (std::size_t i = 0; i < c.size(); ++i) axpy(c[i], diis.iterate(i), mixed);
-        }
-        const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(to_matrix(mixed));
+        const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(
+            to_matrix(done || diis.size() == 0 ? f : diis.combination()));
         if (done) {
             out.coefficients = to_matrix(work.product("mp,pq->mq", x, to_tensor(solver.eigenvectors(), rows, rows)));
             out.orbital_energies = solver.eigenvalues();
