@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "base/check.hpp"
+#include "base/parallel.hpp"
 #include "base/units.hpp"
 #include "command.hpp"
 #include "tessera/chem/energy.hpp"
@@ -33,10 +34,10 @@ std::function<std::string(const std::string&)> whole_number(int least, int most)
     };
 }
 
-double peak_memory_bytes() {
+std::int64_t peak_memory_bytes() {
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
-    return 1024.0 * static_cast<double>(usage.ru_maxrss);
+    return std::int64_t{1024} * usage.ru_maxrss;
 }
 
 double share_on_devices(const chem::EnergyResult& r) {
@@ -48,8 +49,12 @@ nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
     const double tensor_seconds = r.contraction_seconds + r.triples_seconds;
     nlohmann::json j{
         {"molecule", o.molecule},
+        {"charge", o.charge},
         {"basis", o.energy.basis},
         {"method", chem::name(o.energy.method)},
+        {"converge", o.energy.converge},
+        {"ranks", mpi_world().size()},
+        {"threads", resolve_threads(o.energy.threads)},
         {"nuclear", r.nuclear},
         {"rhf", r.rhf},
         {"mp2", r.mp2},
@@ -124,8 +129,10 @@ std::string summary(const Options& o, const chem::EnergyResult& r) {
     };
     line("nuclear repulsion", r.nuclear);
     line("RHF", r.rhf);
-    if (m != Method::rhf) line("MP2 correlation", r.mp2);
-    if (m == Method::mp2) line("MP2 total", r.total);
+    if (m != Method::rhf) {
+        line("MP2 correlation", r.mp2);
+        line("MP2 total", r.rhf + r.mp2);
+    }
     if (m == Method::ccsd || m == Method::ccsd_t) {
         line("CCSD correlation", r.ccsd);
         line("CCSD total", r.rhf + r.ccsd);
@@ -145,8 +152,7 @@ std::string summary(const Options& o, const chem::EnergyResult& r) {
     if (!o.energy.devices.empty())
         out += fmt::format("on devices: {} of {} contractions{}, {:.1f} % of all operations\n", r.device_contractions,
                            r.contractions, r.device_triples_flops > 0 ? " and (T)" : "", 100 * share_on_devices(r));
-    out += fmt::format("time {}, peak memory {}\n", format_seconds(r.seconds),
-                       format_bytes(static_cast<std::int64_t>(peak_memory_bytes())));
+    out += fmt::format("time {}, peak memory {}\n", format_seconds(r.seconds), format_bytes(peak_memory_bytes()));
     return out;
 }
 

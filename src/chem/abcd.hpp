@@ -37,6 +37,7 @@ class DirectAbcd final : public AbcdTerm {
 
   private:
     void choose_tiles(bool skipped);
+    void make_tile(const TileInfo& info, std::span<double> out);
 
     const Integrals& integrals_;
     const AoTiling& tiling_;
@@ -46,7 +47,7 @@ class DirectAbcd final : public AbcdTerm {
     RealTensor occupied_, virtuals_;  // canonical, in the tiles of the integrals
     std::unique_ptr<PairIndex> pairs_;
     double screen_ = 0;
-    GeneratedTensor<double> integrals_tensor_;  // [l][s][m][n] = (ml|ns)
+    GeneratedTensor<double> integrals_tensor_;  // [l][s][m][n] = (ml|ns), tiles (L,M) >= (S,N)
     std::int64_t tiles_ = 0, tiles_made_ = 0;
 };
 

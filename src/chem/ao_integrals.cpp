@@ -154,12 +154,12 @@ GeneratedTensor<double> AoIntegrals::half_unpacked(std::int64_t first, std::int6
     std::vector<ShapeEntry> entries;
     for (std::int64_t o = 0; o < grid.tile_total(); ++o) {
         const auto at = grid.coordinates(TileOrdinal{o});
-        const auto p = first + at[0], q = pairs_.tile_of(std::max(at[1], at[2]), std::min(at[1], at[2]));
+        const auto p = first + at[0], q = pairs_.tile_of(at[1], at[2]);
         if (const double n = norm(p, q); n > 0) entries.push_back({TileOrdinal{o}, 1.4142135623730952 * n});
     }
     auto make = [this, first](const TileInfo& info, std::span<double> out) {
         const auto p = first + info.coordinates[0], l = info.coordinates[1], s = info.coordinates[2];
-        const auto q = pairs_.tile_of(std::max(l, s), std::min(l, s));
+        const auto q = pairs_.tile_of(l, s);
         const auto values = tile(p, q);
         const auto np = info.extents[0], nq = pairs_.pairs().size(TileIndex{q});
         const auto nl = info.extents[1], ns = info.extents[2];

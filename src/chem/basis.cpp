@@ -20,6 +20,16 @@ constexpr std::string_view kMomenta = "SPDFGHI";
 
 bool is_separator(std::string_view line) { return line.starts_with("****"); }
 
+/// "ECP" or "Au-ECP 3 60": the potential in place of an atom's core, of which Hartree-Fock here knows nothing.
+void refuse_potential(std::string_view line, const std::string& name, int number) {
+    constexpr std::string_view kPotential = "ECP";
+    const auto w = words(line);
+    if (w.empty() || w[0].size() < kPotential.size()) return;
+    const auto end = w[0].size() - kPotential.size();
+    require(!equal_ignoring_case(w[0].substr(end), kPotential) || (end > 0 && w[0][end - 1] != '-'),
+            "{} line {}: '{}': effective core potentials (ECPs) are not supported", name, number, shown(line));
+}
+
 /// The norm of the function that normalised primitives with these coefficients add up to, squared.
 double self_overlap(const Shell& shell) {
     double sum = 0;
@@ -63,8 +73,8 @@ void read_block(Lines& lines, const std::vector<std::string_view>& head, const s
     for (std::int64_t p = 0; p < primitives; ++p) {
         require(lines.next(line), "{}: ends within a shell", name);
         const auto w = words(line);
-        require(w.size() >= 1 + shells.size(), "{} line {}: an exponent and {} coefficients are expected", name,
-                lines.number(), shells.size());
+        require(w.size() >= 1 + shells.size(), "{} line {}: an exponent and {} are expected, not '{}'", name,
+                lines.number(), counted(static_cast<std::int64_t>(shells.size()), "coefficient"), shown(line));
         for (std::size_t s = 0; s < shells.size(); ++s) {
             double exponent = 0, coefficient = 0;
             require(parse_number(w[0], exponent) && std::isfinite(exponent) && exponent > 0,
@@ -109,6 +119,7 @@ BasisSet parse_g94(std::string_view text, const std::string& name) {
     while (lines.next(line)) {
         const auto w = words(line);
         if (w.empty() || w[0].front() == '!' || w[0].front() == '#') continue;
+        if (!set.elements.empty()) refuse_potential(line, name, lines.number());
         if (is_separator(w[0])) {
             element = nullptr;
         } else if (!element) {
@@ -121,11 +132,14 @@ BasisSet parse_g94(std::string_view text, const std::string& name) {
                 if (!looks_right) continue;
                 z = -1 - static_cast<int>(set.elements.size());
             }
-            require(!set.elements.contains(z), "{} line {}: {} a second time", name, lines.number(), symbol);
+            if (set.elements.contains(z)) {
+                const auto number = lines.number();
+                if (lines.next(line)) refuse_potential(line, name, lines.number());  // these come after all functions
+                user_error("{} line {}: {} a second time", name, number, symbol);
+            }
             element = &set.elements[z];
         } else {
-            require(!equal_ignoring_case(w[0], "ECP") && w.size() >= 2, "{} line {}: '{}' is not a shell", name,
-                    lines.number(), shown(line));
+            require(w.size() >= 2, "{} line {}: '{}' is not a shell", name, lines.number(), shown(line));
             read_block(lines, w, name, *element);
         }
     }

@@ -5,6 +5,7 @@
 #include "base/check.hpp"
 #include "base/clock.hpp"
 #include "chem/diis.hpp"
+#include "chem/text.hpp"
 #include "tessera/chem/energy.hpp"
 
 namespace tessera::chem {
@@ -45,6 +46,16 @@ Dressed dressed_fock(const MoIntegrals& v, const RealTensor& exchange, const Rea
 }
 
 }  // namespace
+
+void scale(Amplitudes& x, double factor) {
+    scale(x.t1, factor);
+    scale(x.t2, factor);
+}
+
+void axpy(double factor, const Amplitudes& x, Amplitudes& y) {
+    axpy(factor, x.t1, y.t1);
+    axpy(factor, x.t2, y.t2);
+}
 
 void divide_by_energies(RealTensor& x, const Orbitals& orbitals) {
     const auto &eo = orbitals.occupied_energies, &ev = orbitals.virtual_energies;
@@ -172,15 +183,7 @@ CcsdResult ccsd(const MoIntegrals& integrals, const Orbitals& orbitals, AbcdTerm
         Amplitudes error{add(1.0, next.t1, -1.0, old.t1), add(1.0, next.t2, -1.0, old.t2)};
         residual = std::hypot(norm(error.t1), norm(error.t2));
         diis.add(std::move(next), std::move(error));
-        const auto c = diis.coefficients();
-        Amplitudes mixed = diis.iterate(0);
-        scale(mixed.t1, c[0]);
-        scale(mixed.t2, c[0]);
-        for (std::size_t i = 1; i < c.size(); ++i) {
-            axpy(c[i], diis.iterate(i).t1, mixed.t1);
-            axpy(c[i], diis.iterate(i).t2, mixed.t2);
-        }
-        out.amplitudes = std::move(mixed);
+        out.amplitudes = diis.combination();
         const double e = correlation_energy(integrals, make_tau(out.amplitudes, work), work);
         const double change = e - out.energy;
         out.energy = e;
@@ -188,14 +191,14 @@ CcsdResult ccsd(const MoIntegrals& integrals, const Orbitals& orbitals, AbcdTerm
         say(fmt::format("{:5} {:18.10f} {:12.2e} {:12.2e} {:6} {:10.2f}", iteration, e, change, residual, diis.size(),
                         now_seconds() - begin));
         if (!std::isfinite(e) || !(residual < kHopeless)) break;
-        if (options.keep && residual < kWorthKeeping) options.keep(out.amplitudes, iteration, e);
+        if (options.keep && residual < kWorthKeeping) options.keep(out.amplitudes, iteration);
         if (std::abs(change) < options.converge && residual < 10 * options.converge) return out;
     }
     const bool lost = !std::isfinite(out.energy) || !(residual < kHopeless);
-    throw NotConverged(
-        fmt::format("CCSD did not converge in {} iterations ({}correlation energy {:.8f}, residual {:.1e}){}",
-                    out.iterations, lost ? "it ran away: " : "", out.energy, residual, options.advice),
-        "ccsd", out.iterations, out.energy);
+    throw NotConverged(fmt::format("CCSD did not converge in {} ({}correlation energy {:.8f}, residual {:.1e}){}",
+                                   counted(out.iterations, "iteration"), lost ? "it ran away: " : "", out.energy,
+                                   residual, options.advice),
+                       "ccsd", out.iterations, out.energy);
 }
 
 }  // namespace tessera::chem

@@ -12,6 +12,8 @@ struct Amplitudes {
     RealTensor t1;  // [i][a]
     RealTensor t2;  // [i][j][a][b]
 };
+void scale(Amplitudes& x, double factor);
+void axpy(double factor, const Amplitudes& x, Amplitudes& y);
 
 struct CcsdOptions {
     double converge = 1e-8;
@@ -20,7 +22,7 @@ struct CcsdOptions {
     std::string advice;  // ends the message where it does not converge
     std::function<void(const std::string&)> log;
     /// Called with the amplitudes after each iteration.
-    std::function<void(const Amplitudes&, int iteration, double energy)> keep;
+    std::function<void(const Amplitudes&, int iteration)> keep;
 };
 
 struct CcsdResult {

@@ -16,7 +16,7 @@ class Diis {
     using Dot = std::function<double(const Iterate& a, const Iterate& b)>;
     Diis(int most, Dot dot) : most_(most), dot_(std::move(dot)) {}
 
-    /// Takes an iterate and its error. Combine then takes the coefficients, one for each kept iterate, oldest first.
+    /// Takes an iterate and its error.
     void add(Iterate iterate, Iterate error) {
         iterates_.push_back(std::move(iterate));
         errors_.push_back(std::move(error));
@@ -33,8 +33,18 @@ class Diis {
     std::size_t size() const { return iterates_.size(); }
     const Iterate& iterate(std::size_t i) const { return iterates_[i]; }
 
-    /// They add up to one. Errors shrink by many powers of ten, so each is scaled to length one and the condition with
-    /// it: the smallest error has the weight one there, and no rounding can take the condition for zero.
+    /// The iterates in that mixture; scale(x, c) and axpy(c, x, y) are found by their type.
+    Iterate combination() const {
+        const auto c = coefficients();
+        Iterate sum = iterates_[0];
+        scale(sum, c[0]);
+        for (std::size_t i = 1; i < c.size(); ++i) axpy(c[i], iterates_[i], sum);
+        return sum;
+    }
+
+    /// One for each kept iterate, oldest first; they add up to one. Errors shrink by many powers of ten, so each is
+    /// scaled to length one and the condition with it: the smallest error has the weight one there, and no rounding can
+    /// take the condition for zero.
     std::vector<double> coefficients() const {
         const auto n = static_cast<Eigen::Index>(errors_.size());
         const Eigen::VectorXd length = overlaps_.diagonal().cwiseMax(1e-300).cwiseSqrt();

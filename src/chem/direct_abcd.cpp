@@ -20,35 +20,57 @@ DirectAbcd::DirectAbcd(const Integrals& integrals, const AoTiling& tiling, const
     pairs_ = std::make_unique<PairIndex>(local_.tiling());
     occupied_ = to_tensor(orbitals.occupied_matrix, tiling.functions, orbitals.occupied.grid().tiling(1));
     virtuals_ = to_tensor(orbitals.virtual_matrix, tiling.functions, orbitals.virtuals.grid().tiling(1));
-    integrals_tensor_.make = [this](const TileInfo& info, std::span<double> out) {
-        std::fill(out.begin(), out.end(), 0.0);
-        const auto& shells = integrals_.basis().shells;
-        const auto& at = info.coordinates;
-        const auto& first = tiling_.first_shell;
-        const auto strides = row_major_strides(info.extents);
-        engines_.with([&](Integrals::Coulomb& engine) {
-            for (auto l = first[at[0]]; l < first[at[0] + 1]; ++l)
-                for (auto s = first[at[1]]; s < first[at[1] + 1]; ++s)
-                    for (auto m = first[at[2]]; m < first[at[2] + 1]; ++m)
-                        for (auto n2 = first[at[3]]; n2 < first[at[3] + 1]; ++n2) {
-                            const double* block = engine.block(m, l, n2, s);
-                            if (!block) continue;
-                            const auto nl = shells[l].shell.functions(), ns = shells[s].shell.functions();
-                            const auto nm = shells[m].shell.functions(), nn = shells[n2].shell.functions();
-                            double* to = out.data() + (shells[l].first - info.begin[0]) * strides[0] +
-                                         (shells[s].first - info.begin[1]) * strides[1] +
-                                         (shells[m].first - info.begin[2]) * strides[2] +
-                                         (shells[n2].first - info.begin[3]);
+    integrals_tensor_.make = [this](const TileInfo& info, std::span<double> out) { make_tile(info, out); };
+    screen_ = screen;
+    choose_tiles(false);
+}
+
+/// Integrals that are equal by their symmetry are made once in a tile.
+void DirectAbcd::make_tile(const TileInfo& info, std::span<double> out) {
+    std::fill(out.begin(), out.end(), 0.0);
+    const auto& shells = integrals_.basis().shells;
+    const auto& first = tiling_.first_shell;
+    const auto tl = info.coordinates[0], ts = info.coordinates[1], tm = info.coordinates[2], tn = info.coordinates[3];
+    const bool same_left = tm == tl, same_right = tn == ts, own_image = tl == ts && tm == tn;
+    const auto steps = row_major_strides(info.extents);
+    engines_.with([&](Integrals::Coulomb& engine) {
+        for (auto m = first[tm]; m < first[tm + 1]; ++m)
+            for (auto l = first[tl]; l < (same_left ? m + 1 : first[tl + 1]); ++l)
+                for (auto n = first[tn]; n < (own_image ? m + 1 : first[tn + 1]); ++n)
+                    for (auto s = first[ts]; s < (same_right ? n + 1 : first[ts + 1]); ++s) {
+                        if (own_image && n == m && s > l) break;
+                        const double* block = engine.block(m, l, n, s);
+                        if (!block) continue;
+                        const auto nm = shells[m].shell.functions(), nl = shells[l].shell.functions();
+                        const auto nn = shells[n].shell.functions(), ns = shells[s].shell.functions();
+                        // The steps from one function of m, l, n and s to the next.
+                        const auto put = [&](std::int64_t of_m, std::int64_t of_l, std::int64_t of_n,
+                                             std::int64_t of_s) {
+                            double* to = out.data() + (shells[m].first - info.begin[2]) * of_m +
+                                         (shells[l].first - info.begin[0]) * of_l +
+                                         (shells[n].first - info.begin[3]) * of_n +
+                                         (shells[s].first - info.begin[1]) * of_s;
+                            const double* from = block;
                             for (std::int64_t a = 0; a < nm; ++a)
                                 for (std::int64_t b = 0; b < nl; ++b)
                                     for (std::int64_t c = 0; c < nn; ++c)
                                         for (std::int64_t d = 0; d < ns; ++d)
-                                            to[b * strides[0] + d * strides[1] + a * strides[2] + c] = *block++;
-                        }
-        });
-    };
-    screen_ = screen;
-    choose_tiles(false);
+                                            to[a * of_m + b * of_l + c * of_n + d * of_s] = *from++;
+                        };
+                        const auto put_all = [&](std::int64_t of_m, std::int64_t of_l, std::int64_t of_n,
+                                                 std::int64_t of_s) {
+                            const bool left = same_left && m != l, right = same_right && n != s;
+                            put(of_m, of_l, of_n, of_s);
+                            if (left) put(of_l, of_m, of_n, of_s);
+                            if (right) put(of_m, of_l, of_s, of_n);
+                            if (left && right) put(of_l, of_m, of_s, of_n);
+                        };
+                        put_all(steps[2], steps[0], steps[3], steps[1]);
+                        if (own_image && (m != n || l != s)) put_all(steps[3], steps[1], steps[2], steps[0]);
+                    }
+    });
+    if (own_image)
+        for (double& x : out) x *= 0.5;
 }
 
 void DirectAbcd::take_skipped() { choose_tiles(true); }
@@ -56,7 +78,7 @@ void DirectAbcd::take_skipped() { choose_tiles(true); }
 void DirectAbcd::choose_tiles(bool skipped) {
     const auto& f = tiling_.functions;
     const TileGrid grid{f, f, f, f};
-    tiles_ = grid.tile_total();
+    tiles_ = 0;
     const auto n = f.tile_count();
     std::vector<std::int64_t> ordinals;
     std::vector<double> norms;
@@ -64,6 +86,8 @@ void DirectAbcd::choose_tiles(bool skipped) {
         for (std::int64_t s = 0; s < n; ++s)
             for (std::int64_t m = 0; m < n; ++m)
                 for (std::int64_t o = 0; o < n; ++o) {
+                    if (l < s || (l == s && m < o)) continue;
+                    ++tiles_;
                     const double bound = bounds_(m, l) * bounds_(o, s);
                     const auto tile = grid.ordinal({l, s, m, o});
                     if ((bound < screen_ * static_cast<double>(grid.tile_elements(tile))) != skipped) continue;
@@ -77,8 +101,12 @@ RealTensor DirectAbcd::apply(const RealTensor& tau, const RealTensor& t1, Tensor
     RealTensor packed = pack_pairs(local_.to_local(tau, w), *pairs_);
     packed = w.product("pcd,lc->pld", packed, virtuals_);
     packed = w.product("pld,sd->pls", packed, virtuals_);
-    RealTensor x = w.lean_product("pls,lsmn->pmn", packed, integrals_tensor_);
+    // (ml|ns) = (ns|ml), so of the tiles (ls,mn) and (sl,nm) one is made (half of it, where they are the same). What
+    // the other one adds to ij, mn is what this one adds to ji, nm.
+    RealTensor x = w.lean_product("ijls,lsmn->ijmn", unpack_pairs(packed, *pairs_), integrals_tensor_);
     tiles_made_ = w.last().made_tiles;
+    packed = RealTensor();
+    x = pack_pairs(add(1.0, x, 1.0, w.permuted("jinm->ijmn", x)), *pairs_);
     RealTensor dressed = virtuals_;
     w.add_product("mk,ka->ma", occupied_, t1, dressed, -1);
     x = w.product("pmn,ma->pan", x, dressed);

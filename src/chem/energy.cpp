@@ -104,8 +104,10 @@ class Calculation {
         result_.converged = true;
         finish();
         if (work_.on_devices().refused > 0)
-            warn(fmt::format("{} contractions do not fit in the memory of the devices: they ran on the cores",
-                             work_.on_devices().refused));
+            warn(fmt::format("{} not fit in the memory of the devices and ran on the cores",
+                             work_.on_devices().refused == 1
+                                 ? "1 contraction does"
+                                 : fmt::format("{} contractions do", work_.on_devices().refused)));
         return result_;
     }
 
@@ -175,8 +177,7 @@ void Calculation::check() {
     require(options_.checkpoint.empty() || options_.method >= Method::ccsd,
             "checkpoint {}: it holds the amplitudes of CCSD, of which {} has none", options_.checkpoint,
             name(options_.method));
-    check_closed_shell(molecule_);
-    if (const auto [first, second, apart] = closest_atoms(molecule_); apart < kShortestBond)
+    if (const auto [first, second, apart] = check_closed_shell(molecule_); apart < kShortestBond)
         warn(fmt::format("{}: atoms {} and {} are {:.3f} Angstrom apart, nearer than any bond: are these Angstrom?",
                          molecule_.name, first + 1, second + 1, apart));
     if (options_.frozen_core)
@@ -184,8 +185,8 @@ void Calculation::check() {
     const int pairs = molecule_.electrons() / 2;
     if (options_.method == Method::rhf) result_.frozen = 0;
     require(options_.method == Method::rhf || result_.frozen < pairs,
-            "{}: the frozen core takes {} of {} electron pairs; nothing is left to correlate", molecule_.name,
-            result_.frozen, pairs);
+            "{}: the frozen core takes {} of {}; nothing is left to correlate", molecule_.name, result_.frozen,
+            counted(pairs, "electron pair"));
     // Known now, not after the SCF.
     if (!options_.checkpoint.empty()) on_rank_zero([&] { require_writable(options_.checkpoint); });
 }
@@ -267,11 +268,12 @@ void Calculation::self_consistent_field() {
     const BasisSet set = find_basis(options_.basis, options_.basis_folder);
     check_rough_memory(place(set, molecule_).functions);
     Basis placed = make_tilings(set);
-    say(fmt::format("{} atoms, {} electrons, {} basis functions ({})", molecule_.atoms.size(), molecule_.electrons(),
-                    placed.functions, placed.name));
+    say(fmt::format("{}, charge {}, {}, {} ({})", counted(static_cast<std::int64_t>(molecule_.atoms.size()), "atom"),
+                    molecule_.charge, counted(molecule_.electrons(), "electron"),
+                    counted(placed.functions, "basis function"), placed.name));
     const auto pairs = molecule_.electrons() / 2;
-    require(pairs <= placed.functions, "{}: {} electron pairs do not fit in {} functions of basis {}", molecule_.name,
-            pairs, placed.functions, placed.name);
+    require(pairs <= placed.functions, "{}: {} do not fit in {} of basis {}", molecule_.name,
+            counted(pairs, "electron pair"), counted(placed.functions, "function"), placed.name);
     check_memory(placed);
     // The first thing that grows with the square of the atoms.
     integrals_ = std::make_unique<Integrals>(std::move(placed), options_.threads);
@@ -390,7 +392,7 @@ void Calculation::correlate() {
             how.before = result_.iterations_before = checkpoint_->iteration;
             checkpoint_.reset();
         }
-        how.keep = [&](const Amplitudes& now, int iteration, double) {
+        how.keep = [&](const Amplitudes& now, int iteration) {
             on_rank_zero([&] { write_checkpoint(options_.checkpoint, orbitals, input_rows_, now, iteration); });
         };
     }
@@ -446,7 +448,7 @@ void Calculation::report_screening(DirectAbcd& abcd, const MoIntegrals& mo, cons
         abcd.take_skipped();
         RealTensor left_out = abcd.apply(make_tau(t, work_), t.t1, work_);
         divide_by_energies(left_out, orbitals);
-        result_.screen_change = -correlation_energy(mo, left_out, work_);
+        result_.screen_change = 0.0 - correlation_energy(mo, left_out, work_);  // never -0
     }
     say(fmt::format("screening skipped {} of {} tiles of integrals; the CCSD energy changed by {:.1e} (first order)",
                     result_.v_tiles - result_.v_tiles_made, result_.v_tiles, result_.screen_change));

@@ -6,43 +6,6 @@ namespace tessera::chem {
 
 namespace {
 
-/// The integrals (ab|cd) of four tiles of basis functions in any order, where the stored tile has them.
-class View {
-  public:
-    View(const AoIntegrals& x, std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d)
-        : width_b_(x.pairs().size(b)), width_d_(x.pairs().size(d)) {
-        const auto& pairs = x.pairs();
-        const auto p = pairs.tile_of(std::max(a, b), std::min(a, b)), q = pairs.tile_of(std::max(c, d), std::min(c, d));
-        const auto tile = x.tile(p, q);
-        const bool zero = tile.empty();
-        values_ = zero ? &kZero : tile.data();
-        const auto np = pairs.pairs().size(TileIndex{p}), nq = pairs.pairs().size(TileIndex{q});
-        left_ = places(pairs, a, b, zero ? 0 : p >= q ? nq : 1);
-        right_ = places(pairs, c, d, zero ? 0 : p >= q ? 1 : np);
-    }
-    const double* left(std::int64_t a, std::int64_t b) const { return values_ + left_[a * width_b_ + b]; }
-    const std::int64_t* left_row(std::int64_t a) const { return left_.data() + a * width_b_; }
-    const double* right(std::int64_t c, std::int64_t d) const { return values_ + right_[c * width_d_ + d]; }
-    const std::int64_t* right_row(std::int64_t c) const { return right_.data() + c * width_d_; }
-
-  private:
-    /// At i (size of tile j) + j: how far in the stored tile the pair is.
-    static std::vector<std::int64_t> places(const PairIndex& pairs, std::int64_t i, std::int64_t j, std::int64_t step) {
-        const auto ni = pairs.size(i), nj = pairs.size(j);
-        std::vector<std::int64_t> at(static_cast<std::size_t>(ni * nj));
-        pairs.for_each(pairs.tile_of(std::max(i, j), std::min(i, j)),
-                       [&](std::int64_t high, std::int64_t low, std::int64_t place) {
-                           if (i >= j) at[high * nj + low] = place * step;
-                           if (i <= j) at[low * nj + high] = place * step;
-                       });
-        return at;
-    }
-    static constexpr double kZero = 0;
-    std::int64_t width_b_, width_d_;
-    const double* values_;
-    std::vector<std::int64_t> left_, right_;
-};
-
 /// A symmetric matrix by pairs; those off the diagonal stand for two.
 RealTensor packed(const RealTensor& x, const PairIndex& pairs) {
     return RealTensor::generate(Shape::dense(TileGrid{pairs.pairs()}),
@@ -60,7 +23,7 @@ RealTensor unpacked(const RealTensor& x, const PairIndex& pairs) {
     return RealTensor::generate(Shape::dense(TileGrid{pairs.single(), pairs.single()}),
                                 [&](const TileInfo& info, std::span<double> out) {
                                     const auto ti = info.coordinates[0], tj = info.coordinates[1];
-                                    const auto p = pairs.tile_of(std::max(ti, tj), std::min(ti, tj));
+                                    const auto p = pairs.tile_of(ti, tj);
                                     const auto tile = x.tile({p});
                                     if (tile.empty()) return std::ranges::fill(out, 0.0), void();
                                     const auto columns = info.extents[1];
@@ -93,8 +56,11 @@ TwoElectron::TwoElectron(const AoIntegrals& integrals, std::int64_t block, std::
 RealTensor TwoElectron::make(const Block& block, int threads) const {
     const PairIndex& pairs = integrals_.pairs();
     const auto norm = [&](std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) {
-        return integrals_.norm(pairs.tile_of(std::max(a, b), std::min(a, b)),
-                               pairs.tile_of(std::max(c, d), std::min(c, d)));
+        return integrals_.norm(pairs.tile_of(a, b), pairs.tile_of(c, d));
+    };
+    const auto view = [&](std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) {
+        const auto p = pairs.tile_of(a, b), q = pairs.tile_of(c, d);
+        return PairView(pairs, a, b, c, d, integrals_.tile(p, q), p < q);
     };
     const TileGrid grid{pairs.pairs(), pairs.pairs()};
     std::vector<ShapeEntry> entries;
@@ -109,8 +75,8 @@ RealTensor TwoElectron::make(const Block& block, int threads) const {
         [&](const TileInfo& info, std::span<double> out) {
             const auto p = info.coordinates[0], q = info.coordinates[1];
             const auto tm = pairs.tile_i(p), tl = pairs.tile_j(p), tn = pairs.tile_i(q), ts = pairs.tile_j(q);
-            const View coulomb(integrals_, tm, tl, tn, ts), exchange(integrals_, tm, tn, tl, ts),
-                crossed(integrals_, tm, ts, tl, tn);
+            const PairView coulomb = view(tm, tl, tn, ts), exchange = view(tm, tn, tl, ts),
+                           crossed = view(tm, ts, tl, tn);
             const double of_coulomb = p == q ? 1.0 : 2.0, of_exchange = -0.25 * of_coulomb;
             double* to = out.data();
             pairs.for_each(p, [&](std::int64_t m, std::int64_t l, std::int64_t) {

@@ -9,7 +9,6 @@ Localised foster_boys(const Matrix& orbitals, const std::array<Matrix, 3>& dipol
     std::array<Matrix, 3> r;
     for (std::size_t x = 0; x < 3; ++x) r[x] = orbitals.transpose() * dipole[x] * orbitals;
     Matrix u = Matrix::Identity(n, n);
-    // Symmetry can leave canonical orbitals at a point where no rotation of two helps: begin a little off it.
     const auto rotate = [&](Eigen::Index i, Eigen::Index j, double angle) {
         const double c = std::cos(angle), s = std::sin(angle);
         const auto turn_columns = [&](Matrix& m) {
@@ -25,6 +24,7 @@ Localised foster_boys(const Matrix& orbitals, const std::array<Matrix, 3>& dipol
             m.row(j) = c * b - s * a;
         }
     };
+    // Symmetry can leave canonical orbitals at a point where no rotation of two helps: begin a little off it.
     for (Eigen::Index i = 0; i + 1 < n; ++i) rotate(i, i + 1, 0.1 + 0.01 * static_cast<double>(i % 7));
     for (int sweep = 0; sweep < 500; ++sweep) {
         double largest = 0;

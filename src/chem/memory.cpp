@@ -74,18 +74,18 @@ double of_transform(const Sizes& s, const MemoryQuestion& q, double integrals, d
 double of_ccsd(const Sizes& s, const MemoryQuestion& q, double made) {
     double most = s.small + s.ovvv + (kDiis + kDoubles) * s.doubles + 8 * s.ooov;
     if (q.abcd == Abcd::stored) return most + 2 * s.pairs * s.pairs;
-    const double pairs = s.o * (s.o + 1) / 2;
-    // The rotated doubles by pairs over functions, before and after the product with the integrals.
-    return most + std::max(0.0, 2 * pairs * s.n * s.n + pairs * s.n * s.v + made - 8 * s.doubles);
+    // The rotated doubles over functions (by pairs as well), before and after the product with the integrals; then
+    // the product, the same with pairs turned, and their sum.
+    const double over_functions = s.o * s.o * s.n * s.n;
+    return most + std::max(0.0, std::max(2.5 * over_functions + made, 3 * over_functions) - 8 * s.doubles);
 }
 
 /// Threads that work on the largest contraction, each with a workspace.
 double team(const Sizes& s, const MemoryQuestion& q, double function_pairs) {
     double work = function_pairs * s.n * s.n * s.o;
     if (q.method != Method::mp2) {
-        const double pairs = s.o * (s.o + 1) / 2;
         work = std::max(work, std::pow(s.o * s.v, 3));
-        work = std::max(work, q.abcd == Abcd::direct ? pairs * std::pow(s.n, 4) : function_pairs * s.n * s.n * s.v);
+        work = std::max(work, q.abcd == Abcd::direct ? s.o * s.o * std::pow(s.n, 4) : function_pairs * s.n * s.n * s.v);
     }
     return work < kAlone ? 1 : q.threads;
 }

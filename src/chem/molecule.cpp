@@ -30,6 +30,16 @@ bool is_atom(const std::vector<std::string_view>& w) {
            is_coordinate(w[3], x);
 }
 
+ClosestAtoms closest_atoms(const Molecule& m) {
+    ClosestAtoms out;
+    for (std::size_t i = 0; i < m.atoms.size(); ++i)
+        for (std::size_t j = 0; j < i; ++j) {
+            const double d = distance(m.atoms[i].at, m.atoms[j].at) * kBohrInAngstrom;
+            if (d < out.angstrom) out = {j, i, d};
+        }
+    return out;
+}
+
 }  // namespace
 
 double distance(const Point& a, const Point& b) { return std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]); }
@@ -79,16 +89,17 @@ Molecule parse_xyz(std::string_view text, const std::string& name) {
             "{} line {}: the number of atoms is expected, not '{}'", name, lines.number(), shown(line));
     require(count <= kMostAtoms, "{} line {}: {} atoms are more than this program takes ({})", name, lines.number(),
             count, kMostAtoms);
-    require(lines.next(line), "{}: ends after the number of atoms; a comment and {} atoms are expected", name, count);
+    require(lines.next(line), "{}: ends after the number of atoms; a comment and {} {} expected", name,
+            counted(count, "atom"), count == 1 ? "is" : "are");
     const auto comment_line = lines.number();
     const bool comment_is_atom = is_atom(words(line));
     while (static_cast<std::int64_t>(m.atoms.size()) < count) {
-        require(lines.next(line), "{}: says {} atoms, but has {}{}", name, count, m.atoms.size(),
+        require(lines.next(line), "{}: says {}, but has {}{}", name, counted(count, "atom"), m.atoms.size(),
                 comment_is_atom ? fmt::format("; line {} is a comment, whatever it says", comment_line) : "");
         const auto w = words(line);
         if (!w.empty() && w[0].front() == '#') continue;
-        require(w.size() >= 4, "{} line {}: 'symbol x y z' is expected, not '{}' ({} of {} atoms read)", name,
-                lines.number(), shown(line), m.atoms.size(), count);
+        require(w.size() >= 4, "{} line {}: 'symbol x y z' is expected, not '{}' ({} of {} read)", name, lines.number(),
+                shown(line), m.atoms.size(), counted(count, "atom"));
         Atom a;
         a.number = element_number(w[0]);
         require(a.number > 0,
@@ -106,8 +117,8 @@ Molecule parse_xyz(std::string_view text, const std::string& name) {
     while (lines.next(line)) {
         const auto w = words(line);
         if (w.empty() || w[0].front() == '#') continue;
-        require(!is_atom(w), "{} line {}: says {} atoms, but another one follows: '{}'", name, lines.number(), count,
-                shown(line));
+        require(!is_atom(w), "{} line {}: says {}, but another one follows: '{}'", name, lines.number(),
+                counted(count, "atom"), shown(line));
         break;
     }
     return m;
@@ -118,25 +129,17 @@ Molecule read_xyz(const std::string& path) {
     return parse_xyz(read_text(path), path);
 }
 
-ClosestAtoms closest_atoms(const Molecule& m) {
-    ClosestAtoms out;
-    for (std::size_t i = 0; i < m.atoms.size(); ++i)
-        for (std::size_t j = 0; j < i; ++j) {
-            const double d = distance(m.atoms[i].at, m.atoms[j].at) * kBohrInAngstrom;
-            if (d < out.angstrom) out = {j, i, d};
-        }
-    return out;
-}
-
-void check_closed_shell(const Molecule& m) {
+ClosestAtoms check_closed_shell(const Molecule& m) {
     require(!m.atoms.empty(), "{}: a molecule without atoms", m.name);
-    const auto [j, i, d] = closest_atoms(m);
+    const auto closest = closest_atoms(m);
+    const auto [j, i, d] = closest;
     require(d > kClosest, "{}: atoms {} ({}) and {} ({}) are on top of each other, {:.3f} Angstrom apart", m.name,
             j + 1, element_symbol(m.atoms[j].number), i + 1, element_symbol(m.atoms[i].number), d);
     const int n = m.electrons();
-    require(n > 0, "{}: charge {} leaves {} electrons", m.name, m.charge, n);
-    require(n % 2 == 0, "{}: {} electrons with charge {}: only closed shells (an even number) are treated", m.name, n,
-            m.charge);
+    require(n > 0, "{}: charge {} leaves {}", m.name, m.charge, counted(n, "electron"));
+    require(n % 2 == 0, "{}: {} with charge {}: only closed shells (an even number) are treated", m.name,
+            counted(n, "electron"), m.charge);
+    return closest;
 }
 
 }  // namespace tessera::chem

@@ -12,9 +12,8 @@ struct ClosestAtoms {
     std::size_t first = 0, second = 0;
     double angstrom = std::numeric_limits<double>::infinity();
 };
-ClosestAtoms closest_atoms(const Molecule& molecule);
 
-/// UserError unless the atoms are apart and the electrons can be paired.
-void check_closed_shell(const Molecule& molecule);
+/// UserError unless the atoms are apart and the electrons can be paired; how far they are apart.
+ClosestAtoms check_closed_shell(const Molecule& molecule);
 
 }  // namespace tessera::chem

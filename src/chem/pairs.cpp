@@ -28,6 +28,32 @@ std::vector<std::int64_t> PairIndex::positions() const {
     return at;
 }
 
+namespace {
+
+/// At i (size of tile j) + j: how far in the stored tile the pair is.
+std::vector<std::int64_t> places(const PairIndex& pairs, std::int64_t i, std::int64_t j, std::int64_t step) {
+    const auto ni = pairs.size(i), nj = pairs.size(j);
+    std::vector<std::int64_t> at(static_cast<std::size_t>(ni * nj));
+    pairs.for_each(pairs.tile_of(i, j), [&](std::int64_t high, std::int64_t low, std::int64_t place) {
+        if (i >= j) at[high * nj + low] = place * step;
+        if (i <= j) at[low * nj + high] = place * step;
+    });
+    return at;
+}
+
+constexpr double kZero = 0;
+
+}  // namespace
+
+PairView::PairView(const PairIndex& pairs, std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d,
+                   std::span<const double> values, bool turned)
+    : width_b_(pairs.size(b)), width_d_(pairs.size(d)), values_(values.empty() ? &kZero : values.data()) {
+    const auto left = pairs.pairs().size(TileIndex{pairs.tile_of(a, b)});
+    const auto right = pairs.pairs().size(TileIndex{pairs.tile_of(c, d)});
+    left_ = places(pairs, a, b, values.empty() ? 0 : turned ? 1 : right);
+    right_ = places(pairs, c, d, values.empty() ? 0 : turned ? left : 1);
+}
+
 void PairParts::add(Tensor<double> part) {
     const auto tiles = part.grid().tiling(part.rank() - 1).tile_count();
     first_of_.push_back(static_cast<std::int64_t>(part_of_.size()));
@@ -79,7 +105,7 @@ GeneratedTensor<double> PairParts::unpacked(std::int64_t first, std::int64_t las
     auto make = [this, first](const TileInfo& info, std::span<double> out) {
         const auto rank = info.coordinates.size();
         const auto i = info.coordinates[rank - 2], j = info.coordinates[rank - 1];
-        const auto pair_tile = pairs_.tile_of(std::max(i, j), std::min(i, j));
+        const auto pair_tile = pairs_.tile_of(i, j);
         IndexVector rest{info.coordinates[0] + first};
         for (int d = 1; d + 2 < rank; ++d) rest.push_back(info.coordinates[d]);
         const double* from = tile(std::move(rest), pair_tile).data();
@@ -168,7 +194,7 @@ Tensor<double> unpack_pairs(const Tensor<double>& x, const PairIndex& pairs) {
     const Shape shape = Shape::from_sorted(grid, std::move(ordinals), std::move(norms));
     return Tensor<double>::generate(shape, [&](const TileInfo& info, std::span<double> out) {
         const auto ti = info.coordinates[0], tj = info.coordinates[1];
-        const auto p = pairs.tile_of(std::max(ti, tj), std::min(ti, tj));
+        const auto p = pairs.tile_of(ti, tj);
         const auto na = info.extents[2], nb = info.extents[3];
         const auto straight = x.tile({p, info.coordinates[2], info.coordinates[3]});
         const auto swapped = x.tile({p, info.coordinates[3], info.coordinates[2]});

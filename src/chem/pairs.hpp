@@ -1,6 +1,7 @@
 #pragma once
 // Two indices with i >= j as one: the compound index of symmetric pairs of basis functions and of orbitals.
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -16,7 +17,11 @@ class PairIndex {
     explicit PairIndex(Tiling single);
     const Tiling& single() const { return single_; }
     const Tiling& pairs() const { return pairs_; }
-    std::int64_t tile_of(std::int64_t i, std::int64_t j) const { return i * (i + 1) / 2 + j; }  // tiles, i >= j
+    /// Of two tiles in either order.
+    std::int64_t tile_of(std::int64_t i, std::int64_t j) const {
+        const auto high = std::max(i, j);
+        return high * (high + 1) / 2 + std::min(i, j);
+    }
     std::int64_t tile_i(std::int64_t pair_tile) const { return tile_i_[pair_tile]; }
     std::int64_t tile_j(std::int64_t pair_tile) const { return pair_tile - tile_of(tile_i_[pair_tile], 0); }
     std::int64_t size(std::int64_t tile) const { return single_.size(TileIndex{tile}); }
@@ -37,6 +42,24 @@ class PairIndex {
   private:
     Tiling single_, pairs_;
     std::vector<std::int64_t> tile_i_;
+};
+
+/// The numbers (ab|cd) of four tiles in any order, where a tile of pairs of pairs has them.
+class PairView {
+  public:
+    /// values: the tile (ab|cd), or (cd|ab) where `turned`; empty where it is zero.
+    PairView(const PairIndex& pairs, std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d,
+             std::span<const double> values, bool turned);
+    /// (ab|cd) is left(a, b)[right_row(c)[d]] and right(c, d)[left_row(a)[b]].
+    const double* left(std::int64_t a, std::int64_t b) const { return values_ + left_[a * width_b_ + b]; }
+    const std::int64_t* left_row(std::int64_t a) const { return left_.data() + a * width_b_; }
+    const double* right(std::int64_t c, std::int64_t d) const { return values_ + right_[c * width_d_ + d]; }
+    const std::int64_t* right_row(std::int64_t c) const { return right_.data() + c * width_d_; }
+
+  private:
+    std::int64_t width_b_, width_d_;
+    const double* values_;
+    std::vector<std::int64_t> left_, right_;
 };
 
 /// x(..., p) in parts, each with a run of the tiles of p: what is made block by block and then needed as a whole.

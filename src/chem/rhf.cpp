@@ -5,6 +5,7 @@
 #include "base/check.hpp"
 #include "base/clock.hpp"
 #include "chem/diis.hpp"
+#include "chem/text.hpp"
 #include "tessera/chem/energy.hpp"
 
 namespace tessera::chem {
@@ -46,18 +47,18 @@ RhfResult rhf(const Molecule& molecule, const Integrals& integrals, const AoInte
         if (options.warn) options.warn(line);
     };
     if (out.dropped > 0)
-        warn(
-            fmt::format("{} nearly dependent combination{} of basis functions {} left out (overlap eigenvalue below "
-                        "{:.0e})",
-                        out.dropped, out.dropped == 1 ? "" : "s", out.dropped == 1 ? "is" : "are", kDependent));
+        warn(fmt::format(
+            "{} of basis functions {} left out (overlap eigenvalue below "
+            "{:.0e})",
+            counted(out.dropped, "nearly dependent combination"), out.dropped == 1 ? "is" : "are", kDependent));
     if (near)
         warn(
             fmt::format("the basis functions are nearly dependent (smallest overlap eigenvalue {:.1e}): energies may "
                         "be less exact than they are converged",
                         smallest));
     out.occupied = molecule.electrons() / 2;
-    require(out.occupied <= combinations, "{}: {} electron pairs do not fit in {} orbitals of basis {}", molecule.name,
-            out.occupied, combinations, integrals.basis().name);
+    require(out.occupied <= combinations, "{}: {} do not fit in {} of basis {}", molecule.name,
+            counted(out.occupied, "electron pair"), counted(combinations, "orbital"), integrals.basis().name);
     const double nuclear = molecule.nuclear_repulsion();
 
     // Eigenvectors are Eigen's; what is multiplied are tensors m, n over functions, p, q over their orthonormal
@@ -88,13 +89,8 @@ RhfResult rhf(const Molecule& molecule, const Integrals& integrals, const AoInte
         say(fmt::format("{:5} {:18.10f} {:12.2e} {:>12} {:6} {:10.2f}", iteration, e, change,
                         iteration > 1 ? fmt::format("{:.2e}", size) : "-", diis.size(), now_seconds() - start));
         const bool done = iteration > 1 && std::abs(change) < options.converge && size < options.converge;
-        RealTensor mixed = f;
-        if (!done && diis.size() > 1) {
-            const auto c = diis.coefficients();
-            scale(mixed, 0.0);
-            for (std::size_t i = 0; i < c.size(); ++i) axpy(c[i], diis.iterate(i), mixed);
-        }
-        const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(to_matrix(mixed));
+        const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(
+            to_matrix(done || diis.size() == 0 ? f : diis.combination()));
         if (done) {
             out.coefficients = to_matrix(work.product("mp,pq->mq", x, to_tensor(solver.eigenvectors(), rows, rows)));
             out.orbital_energies = solver.eigenvalues();
@@ -107,8 +103,8 @@ RhfResult rhf(const Molecule& molecule, const Integrals& integrals, const AoInte
         density = work.product("mi,ni->mn", c, c);
     }
     throw NotConverged(
-        fmt::format("{}: the SCF did not converge in {} iterations (energy {:.8f}){}", molecule.name,
-                    options.max_iterations, last,
+        fmt::format("{}: the SCF did not converge in {} (energy {:.8f}){}", molecule.name,
+                    counted(options.max_iterations, "iteration"), last,
                     near ? fmt::format("; the basis functions are nearly dependent (overlap eigenvalue {:.1e}): use "
                                        "fewer diffuse ones, or a looser --converge",
                                        smallest)

@@ -67,4 +67,8 @@ std::string shown(std::string_view text) {
     return text.size() > 40 ? out + "..." : out;
 }
 
+std::string counted(std::int64_t n, std::string_view what) {
+    return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+}
+
 }  // namespace tessera::chem

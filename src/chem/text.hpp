@@ -32,5 +32,7 @@ bool parse_number(std::string_view word, double& value);
 bool equal_ignoring_case(std::string_view a, std::string_view b);
 /// For messages: printable, at most 40 characters.
 std::string shown(std::string_view text);
+/// "1 atom", "2 atoms".
+std::string counted(std::int64_t n, std::string_view what);
 
 }  // namespace tessera::chem

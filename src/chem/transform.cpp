@@ -33,57 +33,25 @@ RealTensor to_virtual_pairs(const RealTensor& half, const RealTensor& virtuals, 
     return pack_first(work.product("xla,lb->abx", half, virtuals, lower_tiles(grid)), pairs, work.threads());
 }
 
-/// Tile (left pair|right pair) of integrals over four virtuals, as seen from tiles (a c|b d) in either order of each.
-struct PairTile {
-    PairTile(const PairParts& x, std::int64_t ta, std::int64_t tc, std::int64_t tb, std::int64_t td)
-        : pairs(x.pairs()), tile_a(ta), tile_c(tc), tile_b(tb), tile_d(td) {
-        const auto left = pairs.tile_of(std::max(ta, tc), std::min(ta, tc));
-        const auto right = pairs.tile_of(std::max(tb, td), std::min(tb, td));
-        values = x.tile({left}, right);
-        width = pairs.pairs().size(TileIndex{right});
-    }
-    /// out[b] += factor (ac|bd) for b < count.
-    void add(std::int64_t a, std::int64_t c, std::int64_t d, double factor, std::int64_t count, double* out) const {
-        if (values.empty()) return;
-        std::int64_t place = 0;
-        if (tile_a == tile_c)
-            place = std::max(a, c) * (std::max(a, c) + 1) / 2 + std::min(a, c);
-        else
-            place = tile_a > tile_c ? a * pairs.size(tile_c) + c : c * pairs.size(tile_a) + a;
-        const double* row = values.data() + place * width;
-        std::int64_t straight = 0;  // those b that lie side by side
-        if (tile_b <= tile_d) {
-            straight = tile_b < tile_d ? count : std::min(count, d + 1);
-            const double* from = row + (tile_b < tile_d ? d * pairs.size(tile_b) : d * (d + 1) / 2);
-            for (std::int64_t b = 0; b < straight; ++b) out[b] += factor * from[b];
-            for (std::int64_t b = straight; b < count; ++b) out[b] += factor * row[b * (b + 1) / 2 + d];
-        } else {
-            const auto step = pairs.size(tile_d);
-            for (std::int64_t b = 0; b < count; ++b) out[b] += factor * row[b * step + d];
-        }
-    }
-    const PairIndex& pairs;
-    std::int64_t tile_a, tile_c, tile_b, tile_d, width = 0;
-    std::span<const double> values;
-};
-
 /// (ac|bd) + sign (ad|bc) as [c d][a b], from (ac|bd) by pairs.
 RealTensor combined(const PairParts& x, double sign, int threads) {
     const PairIndex& pairs = x.pairs();
+    const auto view = [&](std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) {
+        return PairView(pairs, a, b, c, d, x.tile({pairs.tile_of(a, b)}, pairs.tile_of(c, d)), false);
+    };
     return RealTensor::generate(
         Shape::dense(TileGrid{pairs.pairs(), pairs.pairs()}),
         [&](const TileInfo& info, std::span<double> out) {
             const auto cd = info.coordinates[0], ab = info.coordinates[1];
             const auto tc = pairs.tile_i(cd), td = pairs.tile_j(cd), ta = pairs.tile_i(ab), tb = pairs.tile_j(ab);
-            const PairTile straight(x, ta, tc, tb, td), crossed(x, ta, td, tb, tc);
-            std::fill(out.begin(), out.end(), 0.0);
+            const PairView straight = view(ta, tc, td, tb), crossed = view(ta, td, tc, tb);
             double* to = out.data();
             pairs.for_each(cd, [&](std::int64_t c, std::int64_t d, std::int64_t) {
+                const std::int64_t *db = straight.right_row(d), *cb = crossed.right_row(c);
                 for (std::int64_t a = 0; a < pairs.size(ta); ++a) {
                     const auto count = ta == tb ? a + 1 : pairs.size(tb);
-                    straight.add(a, c, d, 1.0, count, to);
-                    crossed.add(a, d, c, sign, count, to);
-                    to += count;
+                    const double *ac = straight.left(a, c), *ad = crossed.left(a, d);
+                    for (std::int64_t b = 0; b < count; ++b) *to++ = ac[db[b]] + sign * ad[cb[b]];
                 }
             });
         },

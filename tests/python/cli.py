@@ -2,6 +2,7 @@
 """The command line as scripts use it: exit codes, JSON fields, nothing lost on bad input; einsum against NumPy."""
 import json
 import pathlib
+import re
 import resource
 import subprocess
 import sys
@@ -450,11 +451,23 @@ class Energy(unittest.TestCase):
         self.assertEqual(out["orbitals"], {"basis": 7, "occupied": 4, "frozen": 1, "virtual": 2})
         self.assertAlmostEqual(out["total"], out["rhf"] + out["ccsd"] + out["triples"], 12)
         self.assertIs(out["converged"], True)
+        self.assertEqual([out[x] for x in ("charge", "method", "converge", "ranks")], [0, "ccsd(t)", 1e-8, 1])
+        self.assertIs(type(out["peak_bytes"]), int)
+        ion = self.write("h3.xyz", "3\n\nH 0 0 0\nH 0 0 0.87\nH 0 0.76 0.435\n")
+        out = json.loads(run("energy", ion, "--charge", 1, "--threads", 1, "--method", "ccsd", "--abcd", "direct", "--json").stdout)
+        self.assertEqual((out["charge"], out["threads"]), (1, 1))
+        # Far apart: what is skipped is exactly zero, and zero has no sign.
+        far = self.write("far2.xyz", "4\n\nHe 0 0 0\nHe 0 0 3\nHe 0 0 900\nHe 0 0 903\n")
+        out = run("energy", far, "--method", "ccsd", "--abcd", "direct", "--screen", "1e-10", "--json").stdout
+        self.assertGreater(json.loads(out)["screening"]["tiles"], json.loads(out)["screening"]["tiles_made"])
+        self.assertIn('"energy_change": 0.0', out)
 
     def test_progress_and_summary(self):
         out = run("energy", self.MOLECULES / "h2o.xyz", "--basis", "STO-3G", "--method", "CCSD_T").stdout
-        for word in ("iter", "RHF", "MP2", "CCSD(T) total", "residual"):
+        for word in ("3 atoms, charge 0, 10 electrons, 7 basis functions", "iter", "RHF", "CCSD total", "CCSD(T) total", "residual"):
             self.assertIn(word, out)
+        value = lambda name: float(re.search(rf"^{name} +(-?[0-9.]+)$", out, re.M)[1])
+        self.assertAlmostEqual(value("MP2 total"), value("RHF") + value("MP2 correlation"), 9)
         quiet = run("energy", self.MOLECULES / "h2o.xyz", "--basis", "sto-3g", "--method", "rhf", "--quiet").stdout
         self.assertEqual(quiet.count("\n"), 1)
         self.assertAlmostEqual(float(quiet), -74.963, 2)

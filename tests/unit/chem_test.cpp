@@ -67,7 +67,7 @@ TEST(Xyz, SaysWhatIsWrong) {
     EXPECT_USER_ERROR(parse_xyz("2\n", "f"), "ends");
     EXPECT_USER_ERROR(parse_xyz("2\n\nH 0 0 0\n", "f"), "says 2 atoms, but has 1");
     EXPECT_USER_ERROR(parse_xyz("2\n\nH 0 0 0\n\nH 0 0 1\n", "f"), "line 4");
-    EXPECT_USER_ERROR(parse_xyz("1\n\nH 0 0 0\n\nH 0 0 1 more\n", "f"), "line 5: says 1 atoms, but another one");
+    EXPECT_USER_ERROR(parse_xyz("1\n\nH 0 0 0\n\nH 0 0 1 more\n", "f"), "line 5: says 1 atom, but another one");
     EXPECT_USER_ERROR(parse_xyz("2\nH 0 0 0\nH 0 0 1\n", "f"), "line 2 is a comment");
     EXPECT_USER_ERROR(parse_xyz("1\n\nXx 0 0 0\n", "f"), "'Xx'");
     EXPECT_USER_ERROR(parse_xyz("1\n\nXx 0 0 0\n", "f"), "H to Ar");
@@ -88,7 +88,7 @@ TEST(Molecules, ClosedShellsOnly) {
     check_closed_shell(m);
     EXPECT_NEAR(m.nuclear_repulsion(), kBohrInAngstrom / 0.74, 1e-14);
     m.charge = 1;
-    EXPECT_USER_ERROR(check_closed_shell(m), "closed shells");
+    EXPECT_USER_ERROR(check_closed_shell(m), "1 electron with charge 1: only closed shells");
     m.charge = 2;
     EXPECT_USER_ERROR(check_closed_shell(m), "0 electrons");
     m.charge = 0;
@@ -148,6 +148,15 @@ TEST(BasisSets, UsersFilesAndTheirErrors) {
     const auto half = parse_g94("H 0\n****\nHe 0\nS 1 1.0\n 1.0 1.0\n****\n", "f");
     EXPECT_USER_ERROR(place(half, parse_xyz("2\n\nHe 0 0 0\nH 0 0 1", "heh")),
                       "no functions for H (atom 2); it has He");
+    EXPECT_USER_ERROR(parse_g94("H 0\nSP 1 1.00\n 3.0 0.5\n", "f"), "line 3: an exponent and 2 coefficients");
+    EXPECT_USER_ERROR(parse_g94("H 0\nS 1 1.00\n 3.0\n", "f"), "line 3: an exponent and 1 coefficient are");
+    const std::string functions = "H 0\nS 1 1.0\n 1.0 1.0\n****\n";
+    EXPECT_USER_ERROR(parse_g94(functions + functions, "f"), "line 5: H a second time");
+    // Potentials are a second part of the file, for elements that may have been there before.
+    const std::string potential = "-ECP 2 2\nd potential\n 1\n2 1.0 0.0\n";
+    EXPECT_USER_ERROR(parse_g94(functions + "\nH 0\nH" + potential, "f"), "f line 7: 'H-ECP 2 2': effective core");
+    EXPECT_USER_ERROR(parse_g94(functions + "\nAu 0\nau" + potential, "f"), "line 7: 'au-ECP 2 2': effective core");
+    EXPECT_USER_ERROR(parse_g94("Au 0\nS 1 1.0\n 1.0 1.0\nECP\n", "f"), "line 4: 'ECP': effective core");
 }
 
 /// A contracted function that is none is refused where it stands; what is merely odd is not.
