@@ -1,4 +1,4 @@
-#include <cstdio>
+#include <iostream>
 #include <tessera/tessera.hpp>
 
 int main() {
@@ -10,10 +10,6 @@ int main() {
         for (auto& x : elements) x = 1.0 / static_cast<double>(1 + tile.coordinates[0]);
     });
     const auto v = Tensor<double>::random(Shape::dense(TileGrid{orbitals, orbitals, orbitals, orbitals}), 42);
-
     const auto [r, report] = contract("pcd,cdab->pab", t, v, {.filter = 1e-10});
-
-    std::printf("%ld result tiles, norm %.6f, %.0f flops, left out at most %.1e\n", static_cast<long>(r.tile_count()),
-                norm(r), report.flops, report.left_out);
-    std::printf("first element of tile (2, 1, 0): %.6f\n", r.tile({2, 1, 0})[0]);
+    std::cout << norm(r) << " +- " << report.left_out << "; of tile (2, 1, 0): " << r.tile({2, 1, 0})[0] << '\n';
 }
