@@ -6,6 +6,7 @@
 #include "execute/cuda/cuda_devices.hpp"
 #include "kernels/cuda/device.hpp"
 #include "support/device_cases.hpp"
+#include "support/exit_as.hpp"
 #include "support/leak_check.hpp"
 #include "support/own_values.hpp"
 #include "tessera/contract/contract.hpp"
@@ -87,13 +88,7 @@ TEST_F(CudaDeviceCode, ABadAccessIsAMachineError) {
             b.on_device = testing::make_bad_access;
             ContractOptions options;
             options.devices = {0};
-            try {
-                contract("ik,kj->ij", a, b, options);
-            } catch (const Error& e) {
-                std::fputs(e.what(), stderr);
-                std::_Exit(e.exit_code());
-            }
-            std::_Exit(0);
+            testing::exit_as([&] { contract("ik,kj->ij", a, b, options); });
         },
         ::testing::ExitedWithCode(3), "CUDA");
 }

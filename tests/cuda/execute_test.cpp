@@ -8,6 +8,7 @@
 #include "execute/cuda/cuda_devices.hpp"
 #include "kernels/cuda/device.hpp"
 #include "support/device_cases.hpp"
+#include "support/exit_as.hpp"
 #include "support/leak_check.hpp"
 #include "tessera/contract/contract.hpp"
 
@@ -207,13 +208,7 @@ TEST_F(CudaExecuteOnce, AFailingKernelIsAMachineError) {
             auto c = random_case<double>(r, "pcd,cdab->pab", 4, 3);
             c.devices = 2;
             c.options.fault_at_compute = 1;
-            try {
-                run_case(c, cuda_devices());
-            } catch (const MachineError& e) {
-                std::fputs(e.what(), stderr);
-                std::_Exit(e.exit_code());
-            }
-            std::_Exit(0);
+            testing::exit_as([&] { run_case(c, cuda_devices()); });
         },
         ::testing::ExitedWithCode(3), "CUDA");
 }
