@@ -47,7 +47,7 @@ double padded(double extent, double step) { return std::ceil(extent / step) * st
 
 /// In numbers, not bytes.
 struct Sizes {
-    double n, o, v, functions, pairs, doubles, ovvv, ooov, small;
+    double n, o, v, functions, pairs, doubles, ovvv, ooov, oooo, small;
 };
 
 /// What transform() holds at most.
@@ -61,7 +61,7 @@ double of_transform(const Sizes& s, const MemoryQuestion& q, double integrals, d
     most = std::max(most, ov + oo + vv + 2 * s.doubles + s.o * s.v * s.n * s.o + made);
     if (!mp2) {
         most = std::max(most, ov + oo + vv + s.doubles + s.ovvv + s.o * s.v * s.n * s.v + made);
-        most = std::max(most, oo + vv + s.small + s.o * s.o * s.n * s.v + made);
+        most = std::max(most, oo + vv + s.small + s.o * s.o * s.n * std::max(s.o, s.v) + made);
     }
     if (four) {
         const double rows = std::min(s.pairs, std::max(block, 256.0));
@@ -72,7 +72,8 @@ double of_transform(const Sizes& s, const MemoryQuestion& q, double integrals, d
 }
 
 double of_ccsd(const Sizes& s, const MemoryQuestion& q, double made) {
-    double most = s.small + s.ovvv + (kDiis + kDoubles) * s.doubles + 8 * s.ooov;
+    // Of the ladders (ki|lj) dressed and its part of doubles stay to the end, two more are there while they are made.
+    double most = s.small + s.ovvv + (kDiis + kDoubles) * s.doubles + 8 * s.ooov + 4 * s.oooo;
     if (q.abcd == Abcd::stored) return most + 2 * s.pairs * s.pairs;
     // The rotated doubles over functions (by pairs as well), before and after the product with the integrals; then
     // the product, the same with pairs turned, and their sum.
@@ -110,7 +111,8 @@ NeededMemory needed_memory(const MemoryQuestion& q) {
     s.doubles = s.o * s.o * s.v * s.v;
     s.ovvv = s.o * s.v * s.v * s.v;
     s.ooov = s.o * s.o * s.o * s.v;
-    s.small = s.ovvv + 3 * s.doubles + 2 * s.ooov + s.o * s.o * s.o * s.o;
+    s.oooo = s.o * s.o * s.o * s.o;
+    s.small = s.ovvv + 3 * s.doubles + 2 * s.ooov + s.oooo;
     const double integrals = stored_integrals(functions);
     const auto function_pairs = static_cast<double>(functions.pairs().extent());
     const double block =

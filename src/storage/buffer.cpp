@@ -1,7 +1,9 @@
 #include "storage/buffer.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 
 #include "base/check.hpp"
@@ -22,6 +24,25 @@ constexpr bool kPooled = true;
 #endif
 
 bool pooled(std::int64_t bytes) { return kPooled && bytes >= 2 * PagePool::kPage; }
+
+/// Aligned here, not by the C library: some heaps ask for more inside than they leave behind, so that a freed block is
+/// too small for the next one of its size, and tensors made in a loop grow the heap. The block's address stands before.
+std::byte* from_heap(std::int64_t bytes) {
+    static_assert(kTileAlignment >= 2 * static_cast<std::int64_t>(alignof(std::max_align_t)));
+    void* raw = std::malloc(static_cast<std::size_t>(bytes + kTileAlignment));
+    if (!raw) return nullptr;
+    constexpr auto kStep = static_cast<std::uintptr_t>(kTileAlignment);
+    std::byte* data = static_cast<std::byte*>(raw) + (kStep - reinterpret_cast<std::uintptr_t>(raw) % kStep);
+    std::memcpy(data - sizeof raw, &raw, sizeof raw);
+    return data;
+}
+
+void to_heap(std::byte* data) noexcept {
+    if (!data) return;
+    void* raw = nullptr;
+    std::memcpy(&raw, data - sizeof raw, sizeof raw);
+    std::free(raw);
+}
 
 }  // namespace
 
@@ -45,9 +66,7 @@ void MemoryBudget::give(std::int64_t bytes) noexcept { used_ -= bytes; }
 Buffer::Buffer(std::int64_t bytes, MemoryBudget* budget, const std::string& what) : bytes_(align_up(bytes)) {
     if (bytes_ == 0) return;
     if (budget) budget->take(bytes_, what);
-    data_ = pooled(bytes_)
-                ? PagePool::instance().take(bytes_)
-                : static_cast<std::byte*>(std::aligned_alloc(kTileAlignment, static_cast<std::size_t>(bytes_)));
+    data_ = pooled(bytes_) ? PagePool::instance().take(bytes_) : from_heap(bytes_);
     if (!data_) {
         if (budget) budget->give(bytes_);
         throw MachineError(fmt::format("{}: the machine has no {} left", what, format_bytes(bytes_)));
@@ -67,7 +86,7 @@ Buffer::~Buffer() {
     if (data_ && pooled(bytes_))
         PagePool::instance().give(data_, bytes_);
     else
-        std::free(data_);
+        to_heap(data_);
     if (budget_) budget_->give(bytes_);
 }
 
