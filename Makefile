@@ -10,7 +10,7 @@ build: packages ## build Release into build/ (the program is build/tessera)
 demo: build ## contract the ABCD term of an alkane: plan, progress, rate, check
 	@build/tessera run alkane:30:v3:min --explain
 
-test: build ## all tests, through CTest
+test: build ## the tests, through CTest (the slow ones: test-all)
 	@scripts/test.sh
 
 test-all: build ## the slow tests as well

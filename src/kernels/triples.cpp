@@ -252,6 +252,8 @@ const std::array<TermPattern, 9> kSinglesPatterns{{{+1, "ai", "kjcb"},
                                                    {+1, "ck", "jiba"}}};
 
 std::vector<FusedTerm> triples_terms(const BlockExtents& extents, const TriplesOperands& operands) {
+    require(operands.occupied_sum >= 0, "triples: a sum over {} occupied orbitals", operands.occupied_sum);
+    require(operands.virtual_sum >= 0, "triples: a sum over {} virtual orbitals", operands.virtual_sum);
     std::vector<FusedTerm> terms;
     for (std::size_t n = 0; n < 9 && operands.occupied_sum != 0; ++n) {
         const TermPattern& p = kOccupiedPatterns[n];

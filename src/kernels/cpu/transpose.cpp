@@ -454,7 +454,8 @@ void transpose(const TransposePlan& plan, const T* in, T* out, const TransposeAr
     check_apart(plan, in, out);
     const Isa isa = std::min(args.isa.value_or(detected_isa()), detected_isa());
     const auto& kernels = kernels_for(isa);
-    const int wanted = plan.team ? resolve_threads(args.threads) : 1;
+    const int asked = resolve_threads(args.threads);  // also where one will do: a wrong number is told
+    const int wanted = plan.team ? asked : 1;
     const int threads = static_cast<int>(std::min<std::int64_t>(wanted, plan.blocks));
 
     if (plan.kernel == TransposeKernel::strided) {
