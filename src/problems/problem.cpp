@@ -85,7 +85,7 @@ class Arguments {
     void check_tiles(std::int64_t rows, std::int64_t columns, const char* what) const {
         std::int64_t all = 0;
         check(!__builtin_mul_overflow(rows, columns, &all) && all <= kMostTiles,
-              "{} would have {} x {} tiles, more than {}; take fewer", what, rows, columns, kMostTiles);
+              "{} would have {} x {} tiles, more than {}; take fewer, larger tiles", what, rows, columns, kMostTiles);
     }
 
   private:
