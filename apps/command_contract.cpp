@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 
 #include "base/check.hpp"
 #include "base/units.hpp"
@@ -50,16 +49,6 @@ AnyTensor read(const char* operand, const std::string& path, const Options& o) {
     }
 }
 
-/// As if nothing were zero.
-double dense_flops(const ContractionSpec& spec, const TileGrid& a, const TileGrid* b) {
-    std::map<char, std::int64_t> extents;
-    for (int d = 0; d < a.rank(); ++d) extents[spec.a()[static_cast<std::size_t>(d)]] = a.extents()[d];
-    for (int d = 0; b && d < b->rank(); ++d) extents[spec.b()[static_cast<std::size_t>(d)]] = b->extents()[d];
-    double flops = 2;
-    for (const auto& [label, extent] : extents) flops *= static_cast<double>(extent);
-    return flops;
-}
-
 void write(const std::string& path, const AnyTensor& tensor) {
     if (!is_npy(path)) return write_tensor(path, tensor);
     std::visit([&](const auto& t) { write_npy(path, t); }, tensor);
@@ -80,10 +69,8 @@ ContractionSummary work(const Options& o, const ContractOptions& given, const Te
     auto options = given;
     options.conjugate_a = o.conjugate_a;
     options.conjugate_b = o.conjugate_b;
-    // Of little work the rate says little: a few calls behind it are enough.
-    const bool little = ContractionSpec(o.spec).operand_count() == (b ? 2 : 1) &&
-                        dense_flops(ContractionSpec(o.spec), a.grid(), b ? &b->grid() : nullptr) < 1e10;
-    const double gemm_before = o.common.json && !little ? measure_gemm_gflops(o.common.threads) : 0;
+    // As long as the work took, as in `run`: little work does not wait for its rate.
+    const double gemm_before = o.common.json ? measure_gemm_gflops(o.common.threads, 0) : 0;
     Contraction<T> result;
     {
         ProgressBar bar(s.spec, first && !o.common.quiet && !o.common.json);
@@ -105,7 +92,8 @@ ContractionSummary work(const Options& o, const ContractOptions& given, const Te
         }
         s.seconds = now_seconds() - start - pause;
     }
-    if (o.common.json) s.gemm_gflops = std::max(gemm_before, measure_gemm_gflops(o.common.threads, little ? 0 : 0.5));
+    if (o.common.json)
+        s.gemm_gflops = std::max(gemm_before, measure_gemm_gflops(o.common.threads, std::min(s.seconds, 0.5)));
     s.report = result.report;
     s.density_a = a.shape().density();
     s.density_b = b ? b->shape().density() : 0;

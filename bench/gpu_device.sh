@@ -88,6 +88,7 @@ for row in $rows; do
                 file=energy-c4h10-devices-$devices
                 limited 90 tessera energy "$molecules/c4h10.xyz" --frozen-core --devices $devices --json > "$out/$file.json" 2> "$out/$file.log"
                 echo "$file: status $?: $(tr -d '\n ' < "$out/$file.json" | cut -c1-900)"
+                sed -i "s|$here/||" "$out/$file.json"  # results name no machine's folders
             done
             ;;
         simulate)
