@@ -278,16 +278,19 @@ class CpuContenders final : public Contenders {
     HostBuffer in_, out_;
 };
 
-/// "256x16x2" or "256x16x2:512:512": threads, elements, stages, bytes of runs, bytes of rows copied directly, waves.
+/// "512x16x2" or "512x16x2:512:512": threads, elements, stages, bytes of runs, bytes of rows copied directly, waves,
+/// and 0 for accesses of elements (1: of 16 bytes).
 kernels::cuda::DeviceTransposeTuning tuning_of(const std::string& text) {
     kernels::cuda::DeviceTransposeTuning t;
     long long run = 0, row = 0;
+    int words = 1;
     if (!text.empty())
-        require(std::sscanf(text.c_str(), "%dx%dx%d:%lld:%lld:%d", &t.threads, &t.elements, &t.stages, &run, &row,
-                            &t.waves) >= 3,
-                "bench transpose: variant '{}' is not like 256x16x2:512:512", text);
+        require(std::sscanf(text.c_str(), "%dx%dx%d:%lld:%lld:%d:%d", &t.threads, &t.elements, &t.stages, &run, &row,
+                            &t.waves, &words) >= 3,
+                "bench transpose: variant '{}' is not like 512x16x2:512:512", text);
     t.run_bytes = run;
     t.row_bytes = row;
+    t.words = words != 0;
     return t;
 }
 

@@ -23,11 +23,12 @@ struct BenchTransposeOptions {
     int repeats = 3;                   // the best of so many counts, for all contenders alike
     std::uint64_t seed = 1;
     std::string commit = {};   // empty: the commit this program was built from
-    std::string variant = {};  // device only: tile shape, for tuning ("threads x elements x stages")
+    std::string variant = {};  // device only: tile shape, for tuning (tuning_of)
     bool progress = true;      // a line per shape on stderr
 };
 
-inline constexpr double kLeastVolume = 4, kMostVolume = 4e9;  // elements
+/// Elements. Fewer than these are copied in less time than clocks and launches take, and the rates would say nothing.
+inline constexpr double kLeastVolume = 1e6, kMostVolume = 4e9;
 
 /// Fills `out` with cases and summary; returns a process exit code. Throws tessera::Error.
 int bench_transpose(const BenchTransposeOptions& options, nlohmann::json& out);

@@ -23,10 +23,10 @@ status=$?
 tail -4 "$out/test.log"
 [ $status -eq 0 ] || { grep -B2 -A12 Failure "$out/test.log" | head -60; exit $status; }
 
-echo "variant (threads x elements x stages : run bytes : row bytes : waves)  geomean  worst" | tee "$out/sweep.txt"
+echo "variant (threads x elements x stages : run bytes : row bytes : waves : 16-byte accesses)  geomean  worst" | tee "$out/sweep.txt"
 best=0
-for variant in ${TESSERA_VARIANTS:-768x8x2 768x8x2:512 768x8x2:256:512 512x16x2 512x16x2:256:512 512x8x1 512x8x1:256:512 512x8x2 \
-    256x16x1 256x8x1 256x8x2 384x8x1 1024x8x1 768x8x2:256:0:4 512x8x1:256:512:4}; do
+for variant in ${TESSERA_VARIANTS:-1024x8x2 1024x8x2:256:0:0:0 1024x8x2:512 1024x8x2:256:512 768x8x2 768x8x2:256:0:0:0 \
+    512x16x2 512x8x1 512x8x1:256:512 256x8x1 1024x8x2:256:0:4 512x8x1:256:512:4}; do
     bench --volume 141e6 --samples 1 --rank 2 3 4 5 6 7 8 --no-scatter --seed 7 --variant "$variant" --output "$tmp/v.json" > /dev/null 2> "$tmp/v.err" ||
         { echo "$variant failed: $(tail -1 "$tmp/v.err")" | tee -a "$out/sweep.txt"; continue; }
     echo "$variant $(geomean "$tmp/v.json") $(worst "$tmp/v.json")" | tee -a "$out/sweep.txt"

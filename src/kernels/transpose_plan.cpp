@@ -237,6 +237,11 @@ TransposePlan plan_transpose(std::span<const std::int64_t> extents, std::span<co
     require(tuning.block_bytes >= 2 * element_bytes,
             "transpose: tuning.block_bytes {} is less than two elements of {} bytes", tuning.block_bytes,
             element_bytes);
+    for (const auto& [name, value] : {std::pair{"run_bytes", tuning.run_bytes}, {"row_bytes", tuning.row_bytes}})
+        require(value > 0, "transpose: tuning.{} {} is not positive", name, value);
+    for (const auto& [name, value] :
+         {std::pair{"stream_bytes", tuning.stream_bytes}, {"team_bytes", tuning.team_bytes}})
+        require(value >= 0, "transpose: tuning.{} {} is negative", name, value);
     const int rank = static_cast<int>(extents.size());
     for (auto s : {in_strides, out_strides})
         require(s.empty() || static_cast<int>(s.size()) == rank, "transpose: {} strides for rank {}", s.size(), rank);

@@ -13,22 +13,39 @@ namespace {
 
 using AxisOrder = std::array<int, kMaxTransposeRank>;
 
+/// What a side accessed in words is worth, against the same by elements.
+constexpr double kWordGain = 1.02;
+
 std::int64_t block_volume(const TransposePlan& plan) {
     std::int64_t v = 1;
     for (int i = 0; i < plan.rank; ++i) v *= plan.axis[i].block;
     return v;
 }
 
+/// Whether a side's runs can be accessed `word` elements at a time: every run starts at a multiple of that and is one
+/// long, ragged tiles included.
+bool in_words(const TransposePlan& plan, std::int64_t TransposeAxis::*stride, const AxisOrder& order,
+              std::int64_t word) {
+    const Run run = contiguous_run(plan, stride, order);
+    if (run.axes == 0 || run.length % word != 0) return false;
+    const auto& last = plan.axis[order[run.axes - 1]];
+    if (run.length / last.block * last.extent % word != 0) return false;
+    for (int i = run.axes; i < plan.rank; ++i)
+        if (plan.axis[order[i]].*stride % word != 0) return false;
+    return true;
+}
+
 /// How well a tile uses the device: its mean filling, ragged ones counted, times the useful part of the sectors that
 /// its runs touch.
-double tile_score(const TransposePlan& plan, std::int64_t volume, const AxisOrder& in_order,
-                  const AxisOrder& out_order) {
+double tile_score(const TransposePlan& plan, std::int64_t volume, const AxisOrder& in_order, const AxisOrder& out_order,
+                  std::int64_t word) {
     double tiles = 1;
     for (int i = 0; i < plan.rank; ++i)
         tiles *= static_cast<double>((plan.axis[i].extent + plan.axis[i].block - 1) / plan.axis[i].block);
     const auto useful = [&](auto stride, const AxisOrder& order) {
         const auto bytes = static_cast<double>(contiguous_run(plan, stride, order).length * plan.element_bytes);
-        return bytes / (bytes + (std::fmod(bytes, 32) == 0 ? 32 : 48));
+        const double words = word > 1 && in_words(plan, stride, order, word) ? kWordGain : 1;
+        return words * bytes / (bytes + (std::fmod(bytes, 32) == 0 ? 32 : 48));
     };
     return static_cast<double>(plan.volume) / tiles / static_cast<double>(volume) *
            useful(&TransposeAxis::in_stride, in_order) * useful(&TransposeAxis::out_stride, out_order);
@@ -36,20 +53,22 @@ double tile_score(const TransposePlan& plan, std::int64_t volume, const AxisOrde
 
 /// Tries runs from the wished-for length on, and takes the best tile.
 void shape_tile(TransposePlan& plan, std::int64_t volume, std::int64_t run, const AxisOrder& in_order,
-                const AxisOrder& out_order) {
+                const AxisOrder& out_order, std::int64_t word) {
     TransposePlan best = plan;
     double best_score = -1;
     // Multiples of four pass through the powers of two, whose cuts fall on whole sectors.
-    for (std::int64_t w = run; w <= 2 * volume; w = w < 32 ? w + 1 : (w + w / 8) / 4 * 4) {
-        TransposePlan trial = plan;
-        for (int i = 0; i < trial.rank; ++i) trial.axis[i].block = 1;
-        grow_block(trial, w, volume);
-        const double score = tile_score(trial, volume, in_order, out_order);
-        if (score > best_score) {
-            best_score = score;
-            best = trial;
+    for (std::int64_t w = run; w <= 2 * volume; w = w < 32 ? w + 1 : (w + w / 8) / 4 * 4)
+        for (std::int64_t line = word;; line = 1) {  // cut after whole words, then anywhere
+            TransposePlan trial = plan;
+            for (int i = 0; i < trial.rank; ++i) trial.axis[i].block = 1;
+            grow_block(trial, w, volume, line);
+            const double score = tile_score(trial, volume, in_order, out_order, word);
+            if (score > best_score) {
+                best_score = score;
+                best = trial;
+            }
+            if (line == 1) break;
         }
-    }
     plan = best;
 }
 
@@ -66,25 +85,35 @@ std::vector<std::int64_t> walk(const TransposePlan& plan, const AxisOrder& order
     return table;
 }
 
-/// Shared-memory wavefronts that `slots`, accessed by consecutive threads, need beyond the least.
-double wavefronts(const std::vector<std::int64_t>& slots, std::int64_t element_bytes) {
-    const std::size_t lanes = static_cast<std::size_t>(128 / element_bytes);  // one conflict-free wavefront
+/// Shared-memory wavefronts that accesses of `bytes` at `slots` (in such units) by consecutive threads need, over the
+/// least. Every `stride`th slot is accessed together.
+double wavefronts(const std::vector<std::int64_t>& slots, std::int64_t bytes, std::size_t stride = 1) {
+    const std::size_t lanes = static_cast<std::size_t>(128 / bytes);  // one conflict-free wavefront
     const std::size_t sampled = std::min<std::size_t>(slots.size(), 1024);
     double total = 0, count = 0;
-    for (std::size_t first = 0; first < sampled; first += lanes) {
-        std::array<int, 32> hits{};
-        int worst = 0;
-        for (std::size_t k = first; k < std::min(first + lanes, sampled); ++k)
-            worst = std::max(worst, ++hits[static_cast<std::size_t>(slots[k]) % lanes]);
-        total += worst;
-        ++count;
-    }
+    for (std::size_t j = 0; j < stride; ++j)
+        for (std::size_t first = j; first < sampled; first += lanes * stride) {
+            std::array<int, 32> hits{};
+            int worst = 0;
+            for (std::size_t k = first; k < std::min(first + lanes * stride, sampled); k += stride)
+                worst = std::max(worst, ++hits[static_cast<std::size_t>(slots[k]) % lanes]);
+            total += worst;
+            ++count;
+        }
     return total / count;
+}
+
+/// Keeps what accesses of `word` elements need of a table of elements: the entries of their first ones.
+template <class T>
+void keep_first(std::vector<T>& table, std::size_t word) {
+    for (std::size_t i = 0; i < table.size() / word; ++i) table[i] = table[i * word];
+    table.resize(table.size() / word);
 }
 
 }  // namespace
 
-TileTables make_tiles(const TransposePlan& plan, std::int64_t volume, std::int64_t run_bytes, std::int64_t row_bytes) {
+TileTables make_tiles(const TransposePlan& plan, std::int64_t volume, std::int64_t run_bytes, std::int64_t row_bytes,
+                      int word_bytes) {
     TileTables t;
     t.plan = plan;
     if (plan.kernel == TransposeKernel::empty) return t;
@@ -94,9 +123,12 @@ TileTables make_tiles(const TransposePlan& plan, std::int64_t volume, std::int64
     sort_by_stride(plan, &TransposeAxis::out_stride, out_order);
     const auto& fastest = plan.axis[out_order[0]];
     t.direct = out_order[0] == in_order[0] && (plan.rank == 1 || fastest.extent * plan.element_bytes >= row_bytes);
+    const std::int64_t word = t.direct ? 1 : std::max(1, word_bytes / plan.element_bytes);
     shape_tile(t.plan, volume, t.direct ? volume : std::max<std::int64_t>(1, run_bytes / plan.element_bytes), in_order,
-               out_order);
+               out_order, word);
     const auto& p = t.plan;
+    if (word > 1 && in_words(p, &TransposeAxis::in_stride, in_order, word)) t.in_word = static_cast<int>(word);
+    if (word > 1 && in_words(p, &TransposeAxis::out_stride, out_order, word)) t.out_word = static_cast<int>(word);
     t.volume = static_cast<std::uint32_t>(block_volume(p));
 
     std::array<std::int64_t, kMaxTransposeRank> in_strides{}, out_strides{}, coordinate{}, position{};
@@ -136,10 +168,14 @@ TileTables make_tiles(const TransposePlan& plan, std::int64_t volume, std::int64
     };
     t.in_coordinate = narrow(walk(p, read_order, coordinate));
     t.out_coordinate = narrow(walk(p, out_order, coordinate));
-    t.slot.assign(t.volume, 0);
     if (t.direct) return t;
+    keep_first(t.in_offset, t.in_word);
+    keep_first(t.in_coordinate, t.in_word);
+    keep_first(t.out_offset, t.out_word);
+    keep_first(t.out_coordinate, t.out_word);
 
-    // Slot of input element e: e + e / group * pad, with the group and pad that conflict least when read back.
+    // Slot of input element e: e + e / group * pad, with the group and pad that conflict least. Words stay whole: group
+    // and pad are multiples of them.
     std::int64_t step = 1;
     for (int i = 0; i < p.rank; ++i) {
         position[in_order[i]] = step;
@@ -149,17 +185,20 @@ TileTables make_tiles(const TransposePlan& plan, std::int64_t volume, std::int64
     const std::int64_t run = contiguous_run(p, &TransposeAxis::in_stride, in_order).length;
     const auto padded = [](std::int64_t e, std::int64_t group, std::int64_t pad) { return e + e / group * pad; };
     double best = 1e30;
-    std::int64_t best_group = 1, best_pad = 0;
-    std::vector<std::int64_t> store(t.volume), load(t.volume);
-    for (const std::int64_t group : {run, std::int64_t{16}, std::int64_t{32}, p.axis[in_order[0]].block})
-        for (const std::int64_t pad : {0, 1, 2, 3, 5}) {
-            if (group < 4 && pad > 0) continue;  // would blow the tile up
-            for (std::uint32_t e = 0; e < std::min<std::uint32_t>(t.volume, 1024); ++e) {
-                store[e] = padded(e, group, pad);
-                load[e] = padded(load_position[e], group, pad);
-            }
-            const double cost = (wavefronts(store, p.element_bytes) + wavefronts(load, p.element_bytes)) / 2 +
-                                0.001 * static_cast<double>(pad);
+    std::int64_t best_group = t.in_word, best_pad = 0;
+    const std::int64_t sampled = std::min<std::int64_t>(t.volume, 1024);
+    std::vector<std::int64_t> store(sampled / t.in_word), load(sampled);
+    for (const std::int64_t group :
+         {run, std::int64_t{16}, std::int64_t{32}, p.axis[in_order[0]].block, run * t.out_word})
+        for (const std::int64_t words : {0, 1, 2, 3, 5}) {
+            const std::int64_t pad = words * t.in_word;
+            if (group % t.in_word != 0 || (group < 4 * t.in_word && pad > 0)) continue;  // small ones blow the tile up
+            for (std::size_t a = 0; a < store.size(); ++a)
+                store[a] = padded(static_cast<std::int64_t>(a) * t.in_word, group, pad) / t.in_word;
+            for (std::size_t e = 0; e < load.size(); ++e) load[e] = padded(load_position[e], group, pad);
+            const double cost =
+                (wavefronts(store, p.element_bytes * t.in_word) + wavefronts(load, p.element_bytes, t.out_word)) / 2 +
+                0.001 * static_cast<double>(pad);
             if (cost < best) {
                 best = cost;
                 best_group = group;
@@ -167,11 +206,12 @@ TileTables make_tiles(const TransposePlan& plan, std::int64_t volume, std::int64
             }
         }
     t.conflicts = best;
-    for (std::uint32_t e = 0; e < t.volume; ++e)
-        t.slot[e] = static_cast<std::uint32_t>(padded(e, best_group, best_pad)) |
-                    static_cast<std::uint32_t>(padded(load_position[e], best_group, best_pad)) << 16;
-    t.slots = static_cast<std::uint32_t>(padded(t.volume - 1, best_group, best_pad)) + 1;
-    ensure(t.slots < 65536, "transpose: {} slots", t.slots);
+    const auto slot = [&](std::int64_t e) { return static_cast<std::uint16_t>(padded(e, best_group, best_pad)); };
+    // Whole words of any size, so that tiles that follow each other in shared memory start on one.
+    t.slots = static_cast<std::uint32_t>(padded(t.volume - 1, best_group, best_pad)) / 4 * 4 + 4;
+    ensure(t.slots <= 65536, "transpose: {} slots", t.slots);
+    for (std::uint32_t e = 0; e < t.volume; e += t.in_word) t.store.push_back(slot(e));
+    for (std::uint32_t e = 0; e < t.volume; ++e) t.load.push_back(slot(load_position[e]));
     return t;
 }
 

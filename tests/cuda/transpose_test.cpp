@@ -28,8 +28,10 @@ TYPED_TEST_SUITE(CudaTranspose, Types);
 
 template <class T>
 void check(const testing::TransposeCase& c, std::mt19937_64& rng, const cuda::DeviceTransposeTuning& tuning) {
-    const auto offset = rng() % 3 == 0 ? rng() % 5 : 0, guard = std::size_t{16};
-    std::vector<T> in(static_cast<std::size_t>(c.in_span) + offset);
+    // Either side may begin anywhere, so that each is off the 16 bytes of an access while the other is on them.
+    const auto any_offset = [&] { return rng() % 3 == 0 ? rng() % 5 : 0; };
+    const auto in_offset = any_offset(), offset = any_offset(), guard = std::size_t{16};
+    std::vector<T> in(static_cast<std::size_t>(c.in_span) + in_offset);
     for (auto& x : in) x = random_value<T>(rng);
     std::vector<T> out(static_cast<std::size_t>(c.out_span) + offset + guard);
     for (auto& x : out) x = random_value<T>(rng);
@@ -44,25 +46,25 @@ void check(const testing::TransposeCase& c, std::mt19937_64& rng, const cuda::De
     cuda::copy_to_device(d_in.data(), in.data(), d_in.bytes());
     cuda::copy_to_device(d_out.data(), out.data(), d_out.bytes());
     const cuda::DeviceTranspose transpose(c.extents, c.permutation, sizeof(T), c.in_strides, c.out_strides, tuning);
-    transpose.run(static_cast<const T*>(d_in.data()) + offset, static_cast<T*>(d_out.data()) + offset, alpha, beta,
+    transpose.run(static_cast<const T*>(d_in.data()) + in_offset, static_cast<T*>(d_out.data()) + offset, alpha, beta,
                   conjugate);
     std::vector<T> got(out.size());
     cuda::copy_to_host(got.data(), d_out.data(), d_out.bytes());
-    ref::transpose<T>(c.extents, c.permutation, in.data() + offset, out.data() + offset, alpha, beta, conjugate,
+    ref::transpose<T>(c.extents, c.permutation, in.data() + in_offset, out.data() + offset, alpha, beta, conjugate,
                       c.in_strides, c.out_strides);
     ASSERT_EQ(std::memcmp(got.data(), out.data(), out.size() * sizeof(T)), 0)
-        << "offset " << offset << " alpha " << alpha << " beta " << beta << "\n"
+        << "offsets " << in_offset << " and " << offset << " alpha " << alpha << " beta " << beta << "\n"
         << transpose.description();
 }
 
-constexpr cuda::DeviceTransposeTuning kShapes[] = {{},          {256, 8, 1}, {256, 8, 2},  {256, 16, 1}, {384, 8, 1},
-                                                   {512, 8, 1}, {512, 8, 2}, {1024, 8, 1}, {768, 8, 2},  {512, 16, 2}};
+constexpr cuda::DeviceTransposeTuning kShapes[] = {{},           {256, 8, 1}, {512, 8, 1},
+                                                   {512, 16, 2}, {768, 8, 2}, {1024, 8, 2}};
 
 // Few and tiny, for compute-sanitizer: every block shape.
 TYPED_TEST(CudaTranspose, SmallCases) {
     std::mt19937_64 rng(17);
     for (const auto& shape : kShapes)
-        for (int n = 0; n < 2; ++n) {
+        for (int n = 0; n < 4; ++n) {
             check<TypeParam>(random_case(rng, 3'000), rng, shape);
             if (this->HasFatalFailure()) return;
         }
@@ -75,9 +77,30 @@ TYPED_TEST(CudaTranspose, RandomCasesMatchTheReference) {
         tuning.run_bytes = std::int64_t{32} << rng() % 6;
         tuning.waves = static_cast<int>(rng() % 4) - 1;
         tuning.row_bytes = std::int64_t{64} << rng() % 5;
+        tuning.words = rng() % 4 != 0;
         check<TypeParam>(random_case(rng, n % 10 == 0 ? 300'000 : 10'000), rng, tuning);
         if (this->HasFatalFailure()) return;
     }
+}
+
+/// Extents that allow accesses of 16 bytes on one side, the other, both and neither; whole and ragged tiles; with the
+/// addresses on those 16 bytes and off them; moved and combined.
+TYPED_TEST(CudaTranspose, WordsOnEitherSide) {
+    std::mt19937_64 rng(161);
+    int in_words = 0, out_words = 0;
+    for (const std::int64_t rows : {64, 101, 232, 301})
+        for (const std::int64_t columns : {64, 101, 264, 307})
+            for (const std::int64_t depth : {1, 4, 7}) {
+                testing::TransposeCase c{{rows, depth, columns}, {2, 1, 0}, {}, {}, 0, 0};
+                c.in_span = c.out_span = rows * depth * columns;
+                for (int n = 0; n < 3; ++n) check<TypeParam>(c, rng, {});
+                if (this->HasFatalFailure()) return;
+                const auto text = cuda::DeviceTranspose(c.extents, c.permutation, sizeof(TypeParam)).description();
+                in_words += text.find("accesses of 16 in") != std::string::npos;
+                out_words += text.find(" in and 16 out") != std::string::npos;
+            }
+    EXPECT_GE(in_words, sizeof(TypeParam) < 16 ? 12 : 48);
+    EXPECT_GE(out_words, sizeof(TypeParam) < 16 ? 12 : 48);
 }
 
 TYPED_TEST(CudaTranspose, BetaZeroOverwritesNaN) {
@@ -124,6 +147,16 @@ TEST(CudaTransposeErrors, OverlapAndBadPlans) {
     EXPECT_THROW(transpose.run(p, p + 100), UserError);
     EXPECT_THROW(transpose.run(static_cast<const float*>(a.data()), static_cast<float*>(a.data()) + 500), UserError);
     EXPECT_THROW(cuda::DeviceTranspose(Extents{10, 20}, Perm{1, 1}, 8), UserError);
+    for (const auto& tuning : {cuda::DeviceTransposeTuning{-1, 8, 2},
+                               {1024, -8, 2},
+                               {1024, 8, 0},
+                               {0, 0, 0, -1},
+                               {0, 0, 0, 0, -1},
+                               {0, 0, 0, 0, 0, -2}})
+        EXPECT_THROW(cuda::DeviceTranspose(Extents{10, 20}, Perm{1, 0}, 8, {}, {}, tuning), UserError);
+    cuda::DeviceTransposeTuning odd;
+    odd.threads = 33, odd.elements = 8, odd.stages = 1;
+    EXPECT_THROW(cuda::DeviceTranspose(Extents{10, 20}, Perm{1, 0}, 8, {}, {}, odd).run(p, p + 500), UserError);
     EXPECT_THROW(cuda::set_device(cuda::device_count()), BackendUnavailable);
     EXPECT_THROW(cuda::DeviceBuffer(std::size_t{1} << 50), MachineError);
 }

@@ -21,7 +21,7 @@ def run(*arguments, code=0, cwd=None):
 
 class Bench(unittest.TestCase):
     def test_transpose(self):
-        out = json.loads(run("bench", "transpose", "--volume", "2e4", "--samples", 1, "--json", "--quiet", "--peers").stdout)
+        out = json.loads(run("bench", "transpose", "--volume", "1e6", "--samples", 1, "--json", "--quiet", "--peers").stdout)
         self.assertEqual(len(out["cases"]), 8 * 3 * 2)
         for field in ("geomean_of_copy", "worst_of_copy", "geomean_over_scatter"):
             self.assertGreater(out[field], 0)
@@ -29,13 +29,15 @@ class Bench(unittest.TestCase):
         for case in out["cases"]:
             self.assertGreater(min(case["of_copy"], case["over_scatter"]), 0)
         self.assertTrue("geomean_over_numpy" in out or "peer_missing" in out)
-        text = run("bench", "transpose", "--volume", "1e4", "--rank", 8, "--samples", 1, "--quiet").stdout
+        text = run("bench", "transpose", "--volume", "1e6", "--rank", 8, "--samples", 1, "--quiet").stdout
         self.assertIn("of copy", text)
         self.assertRegex(text, r"planning [0-9.]+ microseconds, at worst [0-9.]+; from the cache [0-9.]+")
         for field in ("median_plan_microseconds", "worst_plan_microseconds", "median_cached_plan_microseconds"):
             self.assertGreater(out[field], 0)
-        for option, value in (("--volume", 3), ("--volume", "5e9"), ("--rank", 1), ("--rank", 17)):
-            self.assertIn(option, run("bench", "transpose", option, value, code=2).stderr)
+        for option, value, bound in (("--volume", 4, "1000000"), ("--volume", 999999, "1000000"), ("--volume", "5e9", "4000000000"), ("--rank", 1, "2"), ("--rank", 17, "16")):
+            error = run("bench", "transpose", option, value, code=2).stderr
+            for word in (option, str(value), bound):
+                self.assertIn(word, error)
 
     def test_triples(self):
         out = json.loads(run("bench", "triples", "--size", "A", "--variant", "fused", "--variant", "energy", "--json", "--quiet").stdout)

@@ -191,6 +191,22 @@ TEST(TransposePlan, BadInputNamesTheValue) {
     for (const std::int64_t bytes : {std::int64_t{0}, std::int64_t{-1}, std::int64_t{15}})
         for (const Perm& perm : {Perm{0, 1}, Perm{1, 0}})
             has([&] { tuned(bytes, perm); }, fmt::format("block_bytes {} is less", bytes).c_str());
+    const std::pair<std::int64_t TransposeTuning::*, std::string> fields[] = {
+        {&TransposeTuning::run_bytes, "run_bytes"},
+        {&TransposeTuning::row_bytes, "row_bytes"},
+        {&TransposeTuning::stream_bytes, "stream_bytes"},
+        {&TransposeTuning::team_bytes, "team_bytes"}};
+    for (const auto& [field, name] : fields)
+        for (const std::int64_t bytes : {-1, 0}) {
+            if (bytes == 0 && (name == "stream_bytes" || name == "team_bytes")) continue;  // zero: always
+            TransposeTuning tuning;
+            tuning.*field = bytes;
+            has(
+                [&] {
+                    plan_transpose(Extents{300, 400}, Perm{1, 0}, 8, {}, {}, tuning);
+                },
+                fmt::format("tuning.{} {}", name, bytes).c_str());
+        }
     EXPECT_GT(tuned(16, Perm{0, 1}), 0);
     EXPECT_GT(tuned(16, Perm{1, 0}), 0);
     std::vector<double> data(20);
@@ -244,17 +260,25 @@ void run_tiles(const TileTables& t, const double* in, double* out) {
                 if (inside(t.in_coordinate[e])) out[to + t.out_offset[e]] = in[from + t.in_offset[e]];
             continue;
         }
-        for (std::uint32_t e = 0; e < t.volume; ++e)
-            if (inside(t.in_coordinate[e])) shared[t.slot[e] & 0xffff] = in[from + t.in_offset[e]];
-        for (std::uint32_t e = 0; e < t.volume; ++e)
-            if (inside(t.out_coordinate[e])) out[to + t.out_offset[e]] = shared[t.slot[e] >> 16];
+        // As the hardware does: words start at multiples of their size, on the device and in shared memory.
+        for (std::size_t a = 0; a < t.in_offset.size(); ++a) {
+            if (!inside(t.in_coordinate[a])) continue;
+            ASSERT_EQ((from + t.in_offset[a]) % t.in_word, 0);
+            ASSERT_EQ(t.store[a] % t.in_word, 0);
+            for (int i = 0; i < t.in_word; ++i) shared[t.store[a] + i] = in[from + t.in_offset[a] + i];
+        }
+        for (std::size_t a = 0; a < t.out_offset.size(); ++a) {
+            if (!inside(t.out_coordinate[a])) continue;
+            ASSERT_EQ((to + t.out_offset[a]) % t.out_word, 0);
+            for (int i = 0; i < t.out_word; ++i) out[to + t.out_offset[a] + i] = shared[t.load[a * t.out_word + i]];
+        }
     }
 }
 
 TEST(TransposeTiles, TablesMatchTheReference) {
     std::mt19937_64 rng(99);
-    int direct = 0, ragged = 0;
-    for (int n = 0; n < 1500; ++n) {
+    int direct = 0, ragged = 0, in_words = 0, out_words = 0, both = 0;
+    for (int n = 0; n < 3000; ++n) {
         const Case c = random_case(rng, n % 20 == 0 ? 100'000 : 5'000);
         std::vector<double> in(static_cast<std::size_t>(c.in_span)), expected(static_cast<std::size_t>(c.out_span), -1);
         for (auto& x : in) x = random_value<double>(rng);
@@ -262,14 +286,23 @@ TEST(TransposeTiles, TablesMatchTheReference) {
         ref::transpose<double>(c.extents, c.permutation, in.data(), expected.data(), 1, 0, false, c.in_strides,
                                c.out_strides);
         const auto plan = plan_transpose(c.extents, c.permutation, 8, c.in_strides, c.out_strides);
-        const auto t = make_tiles(plan, std::int64_t{16} << rng() % 9, std::int64_t{32} << rng() % 6, 256);
+        // The tables do not know what an element is: words of two, and of four as for floats.
+        const auto t =
+            make_tiles(plan, std::int64_t{16} << rng() % 9, std::int64_t{32} << rng() % 6, 256, 8 << rng() % 3);
         run_tiles(t, in.data(), got.data());
+        if (HasFatalFailure()) FAIL() << describe(t.plan);
         ASSERT_EQ(got, expected) << describe(t.plan);
         direct += t.direct;
+        in_words += t.in_word > 1;
+        out_words += t.out_word > 1;
+        both += t.in_word > 1 && t.out_word > 1;
         ragged += !t.loops.empty() && t.loops[0].extent % t.loops[0].block != 0;
     }
     EXPECT_GT(direct, 50);
     EXPECT_GT(ragged, 200);
+    EXPECT_GT(in_words, 100);
+    EXPECT_GT(out_words, 100);
+    EXPECT_GT(both, 50);
 }
 
 TEST(TransposeTiles, WidenedWordsMoveTheSameBytes) {
@@ -287,9 +320,14 @@ TEST(TransposeTiles, WidenedWordsMoveTheSameBytes) {
 
 TEST(TransposeTiles, SharedMemoryConflictsAreFew) {
     // A square transpose of a power of two would hit one bank 16 times without padding.
-    const auto t = make_tiles(plan_transpose(Extents{1024, 1024}, Perm{1, 0}, 8), 4096, 512, 512);
+    const auto t = make_tiles(plan_transpose(Extents{1024, 1024}, Perm{1, 0}, 8), 4096, 512, 512, 8);
     EXPECT_EQ(t.volume, 4096u);
     EXPECT_LT(t.conflicts, 1.2);
+    // A word's elements lie side by side, so lanes that gather the same one of each word share half the banks.
+    const auto w = make_tiles(plan_transpose(Extents{1024, 1024}, Perm{1, 0}, 8), 4096, 512, 512, 16);
+    EXPECT_EQ(w.in_word, 2);
+    EXPECT_EQ(w.out_word, 2);
+    EXPECT_LT(w.conflicts, 1.6);
 }
 
 TEST(TransposePlan, PlanningIsQuick) {

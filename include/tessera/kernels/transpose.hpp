@@ -71,7 +71,8 @@ struct TransposePlan {
     bool operator==(const TransposePlan&) const = default;
 };
 
-/// What the planner may assume and wish for; the defaults suit a core with 2 MiB of second-level cache.
+/// What the planner may assume and wish for; the defaults suit a core with 2 MiB of second-level cache. Positive;
+/// stream_bytes and team_bytes may be 0 (always).
 struct TransposeTuning {
     std::int64_t block_bytes = 160 << 10;  // the staging buffer of a block; at least two elements
     std::int64_t run_bytes = 1024;         // wanted contiguous run on both sides

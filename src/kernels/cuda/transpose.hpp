@@ -10,7 +10,8 @@
 
 namespace tessera::kernels::cuda {
 
-/// Shape of the tiles; zeros leave the choice to the planner.
+/// Shape of the tiles; zeros leave the choice to the planner. The first three are set together, to a shape that was
+/// compiled, and count where elements are only moved.
 struct DeviceTransposeTuning {
     int threads = 0;             // of a thread block
     int elements = 0;            // each thread moves per tile
@@ -18,6 +19,7 @@ struct DeviceTransposeTuning {
     std::int64_t run_bytes = 0;  // wanted contiguous run on both sides
     std::int64_t row_bytes = 0;  // runs shared by both sides from here on skip shared memory
     int waves = 0;               // thread blocks per resident one; -1: 1, with ragged tiles left unevenly spread
+    bool words = true;           // accesses of 16 bytes where shape and addresses allow it, not of elements
 };
 
 /// One shape's plan and its offset tables, on the device that was current when it was made.
