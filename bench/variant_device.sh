@@ -1,8 +1,9 @@
 #!/bin/sh
-# The kernels as sm_80 runs them (m8n8k4 matrix instructions, no barriers of Hopper's), on a newer device: a bundle that
-# holds nothing but PTX of compute_80 (make bundle-sm80), which the driver compiles for the device it finds. All CUDA
-# tests, then the grouped and the triples table.
-# usage: sm80_device.sh OUTPUT-DIRECTORY tessera-bundle/run
+# A bundle that was built otherwise, on a device: all CUDA tests, then the grouped and the triples table.
+# make bundle-sm80: the kernels as sm_80 runs them (m8n8k4 matrix instructions, no barriers of Hopper's); holds nothing but
+# PTX of compute_80, which the driver compiles for the device it finds.
+# make cuda12: compiled by clang against CUDA 12.5, whose runtime goes along.
+# usage: variant_device.sh OUTPUT-DIRECTORY tessera-bundle/run
 set -u
 out=$1
 prefix=$2
@@ -14,6 +15,8 @@ mkdir -p "$out"
     echo "commit $(cat "$(dirname "$prefix")/commit")"
     for program in tessera cuda_grouped_test cuda_triples_test cuda_transpose_test cuda_execute_test; do
         echo "$program: $(cuobjdump --list-elf "$bin/$program" 2> /dev/null | grep -c 'ELF file') machine codes; PTX for $(cuobjdump --list-ptx "$bin/$program" | sed -n 's/.*\(sm_[0-9a-z]*\)\.ptx/\1/p' | sort | uniq -c | tr -s ' \n' ' ')"
+        # ptxas leaves its version in tenths in what it makes.
+        echo "    by ptxas $(cuobjdump --dump-elf "$bin/$program" 2> /dev/null | grep -A2 API_VERSION | grep -o '0x[0-9a-f]*' | sort | uniq -c | tr -s ' \n' ' ') runtime $(ldd "$bin/$program" | grep -o 'libcudart.so[.0-9]*' || echo linked in)"
     done
     # Compiled once, side by side, and kept by the driver for what follows.
     for part in grouped triples transpose; do "$prefix" cuda_${part}_test --gtest_filter='*SmallCases*:*EighteenTerms*' > /dev/null 2>&1 & done
