@@ -6,12 +6,12 @@
 # installed toolkit does it. Ends with 77 where something of this is missing.
 set -eu
 cd "$(dirname "$0")/.."
-mkdir -p "${1:-build-cuda12}"
-build=$(cd "${1:-build-cuda12}" && pwd)
 fatbinary=$(PATH=$PATH:/usr/local/cuda/bin command -v fatbinary || true)
 for program in clang++-19 pip3 "${fatbinary:-fatbinary}"; do
     command -v "$program" > /dev/null || { echo "skipped: there is no $program (Debian: clang-19, python3-pip; fatbinary: a CUDA toolkit)"; exit 77; }
 done
+mkdir -p "${1:-build-cuda12}"
+build=$(cd "${1:-build-cuda12}" && pwd)
 
 kit=$build/cuda-12.5
 if ! [ -e "$kit/ready" ]; then
