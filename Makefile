@@ -1,5 +1,5 @@
 # Tessera: `make demo` and `make test` are all a new user needs.
-.PHONY: build demo test test-all test-asan test-mpich packages bench-packages format bundle bundle-sm80 cuda12 install clean help
+.PHONY: build demo test test-all test-asan test-tsan test-mpich packages bench-packages format bundle bundle-sm80 cuda12 install clean help
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
@@ -20,6 +20,11 @@ test-asan: packages ## the unit tests under AddressSanitizer and UBSan
 	@cmake --preset asan --log-level=WARNING
 	@cmake --build build-asan --target unit_tests --parallel $(JOBS)
 	@ctest --test-dir build-asan -L unit -j $(JOBS) --output-on-failure --timeout 1200
+
+test-tsan: packages ## the unit tests under ThreadSanitizer (about ten minutes, without those of energies)
+	@cmake --preset tsan --log-level=WARNING
+	@cmake --build build-tsan --target unit_tests --parallel $(JOBS)
+	@ctest --test-dir build-tsan -L unit -j $(JOBS) --output-on-failure --timeout 3000
 
 test-mpich: ## the MPI tests with MPICH, where it is installed (libmpich-dev, mpich)
 	@scripts/test_mpich.sh build-mpich || [ $$? -eq 77 ]
