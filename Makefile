@@ -1,5 +1,5 @@
 # Tessera: `make demo` and `make test` are all a new user needs.
-.PHONY: build demo test test-all test-asan test-mpich packages bench-packages format bundle bundle-sm80 install clean help
+.PHONY: build demo test test-all test-asan test-tsan test-mpich packages bench-packages format bundle bundle-sm80 cuda12 install clean help
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
@@ -21,6 +21,11 @@ test-asan: packages ## the unit tests under AddressSanitizer and UBSan
 	@cmake --build build-asan --target unit_tests --parallel $(JOBS)
 	@ctest --test-dir build-asan -L unit -j $(JOBS) --output-on-failure --timeout 1200
 
+test-tsan: packages ## the unit tests under ThreadSanitizer (about ten minutes, without those of energies)
+	@cmake --preset tsan --log-level=WARNING
+	@cmake --build build-tsan --target unit_tests --parallel $(JOBS)
+	@ctest --test-dir build-tsan -L unit -j $(JOBS) --output-on-failure --timeout 3000
+
 test-mpich: ## the MPI tests with MPICH, where it is installed (libmpich-dev, mpich)
 	@scripts/test_mpich.sh build-mpich || [ $$? -eq 77 ]
 
@@ -38,10 +43,13 @@ bundle: build ## build/tessera-bundle.tar.xz: programs, GPU tests and benches wi
 	@if [ $(RACECHECK) = 1 ]; then scripts/racecheck.sh build-racecheck $(JOBS); fi
 	@RACECHECK=$(RACECHECK) scripts/bundle.sh build
 
-bundle-sm80: packages ## build-sm80/tessera-bundle.tar.xz: the same with PTX of compute_80 alone (bench/sm80_device.sh)
+bundle-sm80: packages ## build-sm80/tessera-bundle.tar.xz: the same with PTX of compute_80 alone (bench/variant_device.sh)
 	@cmake --preset sm80 --log-level=WARNING
 	@cmake --build build-sm80 --parallel $(JOBS) --target cuda_tests
 	@scripts/bundle.sh build-sm80
+
+cuda12: packages ## build-cuda12/tessera-bundle.tar.xz: the same against CUDA 12.5, by clang-19 where it is installed (docs/gpu.md)
+	@{ scripts/cuda12.sh build-cuda12 $(JOBS) && scripts/bundle.sh build-cuda12; } || [ $$? -eq 77 ]
 
 install: build ## install into PREFIX (default /usr/local)
 	@cmake --install build --prefix $(PREFIX)
@@ -50,4 +58,4 @@ clean:
 	@rm -rf build build-*
 
 help: ## this text
-	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' Makefile
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' Makefile

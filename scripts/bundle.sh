@@ -35,6 +35,7 @@ ldd "$stage"/tessera-bundle/bin/* 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {p
     while read -r soname path; do
         case $soname in
             libc.so.*|libm.so.*|libdl.so.*|librt.so.*|libpthread.so.*|libresolv.so.*|ld-linux*) continue ;;
+            libcudart.so.*) ;;  # of programs that do not have it inside (scripts/cuda12.sh)
             libcu*.so*|libnv*.so*) continue ;;
             libmpi*.so*|libopen-*.so*) cp -L "$path" "$stage/tessera-bundle/lib-mpi/$soname"; continue ;;
         esac

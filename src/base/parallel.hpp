@@ -1,9 +1,14 @@
 #pragma once
 // Parallel loops over OpenMP threads that carry exceptions out, and the thread count of a call.
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#ifdef __SANITIZE_THREAD__
+#include <thread>
+#include <vector>
+#endif
 
 namespace tessera {
 
@@ -14,29 +19,7 @@ inline constexpr int kMostThreads = 4096;
 /// 0 means all cores this process may use; ranks on one node share them. UserError outside 0..kMostThreads.
 int resolve_threads(int threads);
 
-/// Calls body(i) for i in [0, n), dynamically scheduled in chunks; the first exception stops the loop and is rethrown.
-template <class Body>
-void parallel_for(std::int64_t n, int threads, std::int64_t chunk, Body&& body) {
-    const int team = n <= chunk ? 1 : resolve_threads(threads);
-    if (team == 1) {
-        for (std::int64_t i = 0; i < n; ++i) body(i);
-        return;
-    }
-    std::atomic<bool> failed{false};
-    std::exception_ptr first;
-#pragma omp parallel for num_threads(team) schedule(dynamic, chunk)
-    for (std::int64_t i = 0; i < n; ++i) {
-        if (failed.load(std::memory_order_relaxed)) continue;
-        try {
-            body(i);
-        } catch (...) {
-            if (!failed.exchange(true)) first = std::current_exception();
-        }
-    }
-    if (first) std::rethrow_exception(first);
-}
-
-/// Runs body(thread, team) once on each thread of a team.
+/// Runs body(thread, team) once on each thread of a team; the first exception is rethrown when all are done.
 template <class Body>
 void parallel_region(int threads, Body&& body) {
     const int team = resolve_threads(threads);
@@ -46,16 +29,39 @@ void parallel_region(int threads, Body&& body) {
     }
     std::atomic<bool> failed{false};
     std::exception_ptr first;
-    // The runtime may give fewer threads than asked for; bodies must take work dynamically or by (thread, team).
-#pragma omp parallel for num_threads(team) schedule(static, 1)
-    for (int t = 0; t < team; ++t) {
+    const auto member = [&](int t) {
         try {
             body(t, team);
         } catch (...) {
             if (!failed.exchange(true)) first = std::current_exception();
         }
-    }
+    };
+#ifdef __SANITIZE_THREAD__  // it does not see how OpenMP's threads wait for each other
+    std::vector<std::thread> others;
+    for (int t = 1; t < team; ++t) others.emplace_back(member, t);
+    member(0);
+    for (std::thread& other : others) other.join();
+#else
+    // The runtime may give fewer threads than asked for; bodies must take work dynamically or by (thread, team).
+#pragma omp parallel for num_threads(team) schedule(static, 1)
+    for (int t = 0; t < team; ++t) member(t);
+#endif
     if (first) std::rethrow_exception(first);
+}
+
+/// Calls body(i) for i in [0, n), dynamically scheduled in chunks; the first exception stops the loop and is rethrown.
+template <class Body>
+void parallel_for(std::int64_t n, int threads, std::int64_t chunk, Body&& body) {
+    std::atomic<std::int64_t> next{0};
+    parallel_region(n <= chunk ? 1 : threads, [&](int, int) {
+        try {
+            for (std::int64_t begin; (begin = next.fetch_add(chunk, std::memory_order_relaxed)) < n;)
+                for (std::int64_t i = begin; i < std::min(begin + chunk, n); ++i) body(i);
+        } catch (...) {
+            next = n;
+            throw;
+        }
+    });
 }
 
 }  // namespace tessera

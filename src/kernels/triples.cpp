@@ -19,8 +19,10 @@ struct AddressRange {
     Wide low = 0, high = 0;
 };
 
+std::uintptr_t address(const void* data) { return reinterpret_cast<std::uintptr_t>(data); }
+
 AddressRange address_range(const void* data, Wide lowest, Wide highest) {
-    const auto base = static_cast<Wide>(reinterpret_cast<std::uintptr_t>(data));
+    const auto base = static_cast<Wide>(address(data));
     return {base + lowest * 8, base + (highest + 1) * 8};
 }
 
@@ -33,6 +35,8 @@ AddressRange operand_range(const BlockExtents& extents, const TermOperand& opera
                            std::size_t number, const char* what = "fused term") {
     const char* name = is_a ? "a" : "b";
     require(operand.data != nullptr, "{} {}: operand {} is a null pointer", what, number, name);
+    require(address(operand.data) % 8 == 0, "{} {}: operand {} at address {:#x}, which is no multiple of 8", what,
+            number, name, address(operand.data));
     Wide lowest = 0, highest = 0;
     for (int n = 0; n < kBlockRank; ++n)
         if (((term.a_indices >> n & 1U) != 0) == is_a) add_axis(lowest, highest, extents[n], operand.stride[n]);
@@ -65,6 +69,8 @@ void check_fused(const BlockExtents& extents, std::span<const FusedTerm> terms, 
     check_extents(extents);
     check_sums(terms, "fused term");
     require(output.data != nullptr, "fused block: the output is a null pointer");
+    require(address(output.data) % 8 == 0, "fused block: the output at address {:#x}, which is no multiple of 8",
+            address(output.data));
 
     // Nested strides (each one past everything the smaller ones reach) are what keeps output elements apart.
     std::array<int, kBlockRank> order{0, 1, 2, 3, 4, 5};

@@ -374,6 +374,11 @@ TEST(TriplesInput, WrongInputIsAUserError) {
     refused([](Case& c, FusedOutput&) { c.terms[0].a_indices = 64; });
     refused([](Case& c, FusedOutput&) { c.terms[0].b.stride.fill(INT64_MAX / 2); });
     refused([](Case&, FusedOutput& o) { o.data = nullptr; });
+    const auto misplaced = [](auto* data) {
+        return reinterpret_cast<decltype(data)>(reinterpret_cast<std::uintptr_t>(data) + 4);
+    };
+    refused([&](Case& c, FusedOutput&) { c.terms[3].b.data = misplaced(c.terms[3].b.data); });
+    refused([&](Case&, FusedOutput& o) { o.data = misplaced(o.data); });
     refused([](Case&, FusedOutput& o) { o.stride[1] = 1; });
     refused([](Case&, FusedOutput& o) { o.stride[4] = 0; });
     refused([](Case&, FusedOutput& o) { o.stride[5] = INT64_MAX; });

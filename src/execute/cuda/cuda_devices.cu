@@ -115,10 +115,11 @@ class CudaDevice final : public Device {
             cudaGetLastError();
             std::size_t free = 0, total = 0;
             cudaMemGetInfo(&free, &total);
-            throw MachineError("CUDA device " + std::to_string(id) + ": no " + format_bytes(bytes) + " of memory; " +
-                               format_bytes(static_cast<std::int64_t>(free)) + " of " +
-                               format_bytes(static_cast<std::int64_t>(total)) +
-                               " are free, the rest is held by this or other programs");
+            throw MachineError(
+                "CUDA device " + std::to_string(id) + ": no " + format_bytes(bytes) + " of memory; " +
+                format_bytes(static_cast<std::int64_t>(free)) + " of " +
+                format_bytes(static_cast<std::int64_t>(total)) +
+                " are free, the rest is held by this or other programs: a smaller memory budget may fit");
         }
         check(status, "allocate");
         memory_ = static_cast<std::byte*>(memory);

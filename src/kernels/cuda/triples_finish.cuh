@@ -65,7 +65,7 @@ __device__ __forceinline__ void store_tile(const FusedParams& p, const Tile& til
         double* to = out;
 #pragma unroll
         for (int w = 0; w < 4; ++w) to += at.loop(w, n) * step[2 + w];
-        __stcs(to, p.accumulate != 0 ? tile.acc[n] + *to : tile.acc[n]);
+        store_streaming(to, p.accumulate != 0 ? tile.acc[n] + *to : tile.acc[n]);
     }
 }
 
@@ -242,7 +242,7 @@ __global__ void reduce_kernel(const double* partial, long long count, double sca
     shared[threadIdx.x] = sum;
     __syncthreads();
     for (int n = 512; n > 0; n /= 2) {
-        if (threadIdx.x < n) shared[threadIdx.x] += shared[threadIdx.x + n];
+        if (threadIdx.x < static_cast<unsigned>(n)) shared[threadIdx.x] += shared[threadIdx.x + n];
         __syncthreads();
     }
     if (threadIdx.x == 0) *result = scale * shared[0];

@@ -29,6 +29,16 @@ template <int N>
 __device__ __forceinline__ void wait() {
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
+// __stcs and __ldcg, which clang does not know: a store that leaves no trace in the caches, a load that L1 cannot
+// answer.
+__device__ __forceinline__ void store_streaming(double* to, double value) {
+    asm("st.global.cs.f64 [%0], %1;" ::"l"(to), "d"(value) : "memory");
+}
+__device__ __forceinline__ double load_past_l1(const double* from) {
+    double value;
+    asm volatile("ld.global.cg.f64 %0, [%1];" : "=d"(value) : "l"(from));
+    return value;
+}
 
 /// 16 x 8 accumulators, eight summed elements: a and next are one summed element of two rows each, b is both summed
 /// elements of a column.
@@ -320,7 +330,7 @@ using DirectBases = DirectBase[kDirectBatch][2];
 /// Where the operands of a batch of direct terms lie for this tile.
 __device__ __forceinline__ void prepare_directs(DirectBases& bases, const DirectTerm* terms, int batch,
                                                 const int (&tile)[6]) {
-    if (threadIdx.x < 2 * batch) {
+    if (threadIdx.x < static_cast<unsigned>(2 * batch)) {
         const DirectTerm& t = terms[threadIdx.x / 2];
         const DirectOperandPlace& x = threadIdx.x % 2 == 0 ? t.a : t.b;
         DirectBase& base = bases[threadIdx.x / 2][threadIdx.x % 2];

@@ -259,7 +259,8 @@ __device__ __forceinline__ double tile_energy(double (&acc)[32], const FusedPara
 #endif
 
 template <bool Energy>
-__global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm) walk_kernel(const __grid_constant__ FusedParams p) {
+__global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm)
+    walk_kernel([[maybe_unused]] const __grid_constant__ FusedParams p) {
 #if __CUDA_ARCH__ >= 900
     extern __shared__ __align__(128) double shared[];
     __shared__ WalkShared w;
@@ -349,7 +350,7 @@ __global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm) walk_kernel(
         if (!last) return;
         __threadfence();
         sum = 0;
-        for (unsigned n = threadIdx.x; n < gridDim.x; n += kFusedThreads) sum += __ldcg(p.partial + n);
+        for (unsigned n = threadIdx.x; n < gridDim.x; n += kFusedThreads) sum += load_past_l1(p.partial + n);
         sum = block_sum(sum, shared);
         if (threadIdx.x == 0) p.partial[gridDim.x] = p.scale * sum;
     }
