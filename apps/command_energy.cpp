@@ -10,6 +10,9 @@
 #include "base/parallel.hpp"
 #include "base/units.hpp"
 #include "command.hpp"
+#include "commit.hpp"
+#include "kernels/cuda/device.hpp"
+#include "probe/rates.hpp"
 #include "tessera/chem/energy.hpp"
 
 namespace tessera::app {
@@ -84,6 +87,8 @@ nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
         {"peak_bytes", peak_memory_bytes()},
         {"memory_estimate", r.memory_estimate},
         {"abcd", o.abcd},
+        {"machine", cpu_name()},
+        {"commit", bench::build_commit()},
     };
     // What was not asked for is not zero.
     const auto m = o.energy.method;
@@ -91,7 +96,10 @@ nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
     if (m == chem::Method::rhf || m == chem::Method::mp2)
         for (const char* energy : {"ccsd", "t1_diagnostic"}) j[energy] = nullptr;
     if (m != chem::Method::ccsd_t) j["triples"] = nullptr;
-    if (!o.energy.devices.empty())
+    if (!o.energy.devices.empty()) {
+        const auto info = kernels::cuda::device_info(o.energy.devices.front());
+        j["device"] = info.name;
+        j["driver"] = info.driver;
         j["on_devices"] = {
             {"devices", o.energy.devices},
             {"device_from", o.energy.device_from},
@@ -100,6 +108,7 @@ nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
             {"share_of_flops", share_on_devices(r)},
             {"loaded_bytes", r.device_loaded_bytes},
             {"stored_bytes", r.device_stored_bytes}};
+    }
     if (o.energy.abcd == chem::Abcd::direct)
         j["screening"] = {{"threshold", o.energy.screen},
                           {"tiles", r.v_tiles},

@@ -75,6 +75,7 @@ int main(int argc, char** argv) {
     CLI::App app("Tessera contracts block-sparse tensors.\n", "tessera");
     app.set_version_flag("--version", TESSERA_VERSION);
     app.require_subcommand(1);
+    app.option_defaults()->disable_flag_override();  // --quiet=3 is refused
     app.get_formatter()->column_width(28);
     app.footer("Example: tessera run alkane:8:v3:min --explain\nEvery subcommand has --help with an example.");
 

@@ -1,6 +1,7 @@
 #include "peers.hpp"
 
 #include <fmt/format.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -67,7 +68,10 @@ nlohmann::json run_program(const std::filesystem::path& program, const std::vect
     std::array<char, 4096> buffer{};
     while (const std::size_t n = std::fread(buffer.data(), 1, buffer.size(), pipe.get())) text.append(buffer.data(), n);
     const int status = pclose(pipe.release());
-    if (status != 0) throw MachineError(fmt::format("{} failed (status {})", program.string(), status));
+    if (status != 0)
+        throw MachineError(WIFEXITED(status)
+                               ? fmt::format("{} ended with exit code {}", program.string(), WEXITSTATUS(status))
+                               : fmt::format("{} was stopped by signal {}", program.string(), WTERMSIG(status)));
     nlohmann::json result = nlohmann::json::parse(text, nullptr, false);
     if (result.is_discarded() || !result.contains("gflops"))
         throw MachineError(fmt::format("{} did not print a result", program.string()));

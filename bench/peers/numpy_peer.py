@@ -10,7 +10,13 @@ import sys
 import time
 
 os.environ["OPENBLAS_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS", "1")
-import numpy as np  # noqa: E402  (reads the variable when it is loaded)
+SYSTEM = "/usr/bin/python3"  # has the packages of the distribution, whatever python3 is first in the path
+try:
+    import numpy as np  # reads the variable when it is loaded
+except ImportError:
+    if sys.executable != SYSTEM and os.access(SYSTEM, os.X_OK):
+        os.execv(SYSTEM, [SYSTEM] + sys.argv)
+    sys.exit("numpy_peer: no NumPy for " + sys.executable)
 
 SD1 = "-labi kjcl,+labj kicl,-labk jicl,-lbci kjal,+lbcj kial,-lbck jial,+laci kjbl,-lacj kibl,+lack jibl"
 SD2 = "-daij dkcb,-dajk dicb,+daik djcb,+dbij dkca,+dbjk dica,-dbik djca,-dcij dkba,-dcjk diba,+dcik djba"

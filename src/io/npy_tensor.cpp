@@ -45,7 +45,7 @@ Shape shape_of(const DenseSource<T>& source, const TileGrid& grid) {
         tile.resize(static_cast<std::size_t>(info.extents.product()));
         source.read(info, tile.data());
         const double norm = tile_norm(tile.data(), static_cast<std::int64_t>(tile.size()));
-        if (!std::isfinite(norm)) not_finite(info, tile.data());
+        if (!std::isfinite(norm)) user_error("{}", why_not_finite(info, tile.data()));
         if (norm > 0) entries.push_back({TileOrdinal{o}, norm});
     }
     return Shape(grid, std::move(entries));

@@ -110,8 +110,13 @@ void check_energy(const BlockExtents& extents, std::span<const FusedTerm> terms,
     check_terms(extents, epilogue.singles, "singles term");
     require(epilogue.weights == TripleWeights::spin_orbital || epilogue.weights == TripleWeights::closed_shell,
             "triples energy: there are no weights number {}", static_cast<int>(epilogue.weights));
-    for (int n = 0; n < kBlockRank; ++n)
-        require(epilogue.orbital_energies[n] != nullptr, "triples energy: orbital energies of index {} are null", n);
+    for (int n = 0; n < kBlockRank; ++n) {
+        const double* energies = epilogue.orbital_energies[n];
+        require(energies != nullptr, "triples energy: orbital energies of index {} are null", n);
+        require(address(energies) % 8 == 0,
+                "triples energy: orbital energies of index {} at address {:#x}, which is no multiple of 8", n,
+                address(energies));
+    }
     if (epilogue.weights == TripleWeights::closed_shell)
         require(extents[3] == extents[4] && extents[4] == extents[5],
                 "triples energy: closed-shell weights need equal virtual ranges, not {}, {}, {}", extents[3],

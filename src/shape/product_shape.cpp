@@ -150,8 +150,14 @@ ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Sh
     };
     std::vector<GivenTile> given;
     if (options.given) {
-        require(options.given->grid() == grid, "contraction '{}': the given result shape is of {}, the result of {}",
-                spec.text(), to_string(options.given->grid()), to_string(grid));
+        const TileGrid& is = options.given->grid();
+        require(is.rank() == grid.rank(), "contraction '{}': the given result shape is of {}, the result of {}",
+                spec.text(), to_string(is), to_string(grid));
+        for (int d = 0; d < grid.rank(); ++d)
+            require(is.tiling(d) == grid.tiling(d),
+                    "contraction '{}': index {} of the given result shape is {}, that of the result {}: {}",
+                    spec.text(), d, to_string(is.tiling(d)), to_string(grid.tiling(d)),
+                    first_difference(is.tiling(d), grid.tiling(d)));
         for (std::int64_t o : options.given->ordinals()) {
             const auto at = grid.coordinates(TileOrdinal{o});
             GivenTile t{0, 0, o};

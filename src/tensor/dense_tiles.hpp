@@ -49,7 +49,7 @@ void copy_to_dense(const TileInfo& info, const IndexVector& extents, const T* ti
 
 /// Of a tile whose norm is not finite: the first element that is to blame, as the user counts it.
 template <class T>
-[[noreturn]] void not_finite(const TileInfo& info, const T* tile) {
+std::string why_not_finite(const TileInfo& info, const T* tile) {
     const std::int64_t count = info.extents.product();
     for (std::int64_t e = 0; e < count; ++e) {
         if (std::isfinite(std::abs(tile[e]))) continue;
@@ -59,10 +59,10 @@ template <class T>
             element[d] += rest % info.extents[d];
             rest /= info.extents[d];
         }
-        user_error("element {} of tile {} is {}; a norm needs finite numbers", to_string(element),
-                   to_string(info.coordinates), std::isnan(std::abs(tile[e])) ? "NaN" : "infinite");
+        return fmt::format("element {} of tile {} is {}; a norm needs finite numbers", to_string(element),
+                           to_string(info.coordinates), std::isnan(std::abs(tile[e])) ? "NaN" : "infinite");
     }
-    user_error("the norm of tile {} is past the largest number", to_string(info.coordinates));
+    return fmt::format("the norm of tile {} is past the largest number", to_string(info.coordinates));
 }
 
 }  // namespace tessera

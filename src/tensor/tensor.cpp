@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <mutex>
 
 #include "base/check.hpp"
 #include "base/hash.hpp"
@@ -167,10 +169,18 @@ void Tensor<T>::update_tiles(const std::function<void(const TileInfo&, std::span
         return std::span<T>(impl_->tile(s), static_cast<std::size_t>(impl_->elements(s)));
     };
     // Norms are those of the data whatever happens: what has none is zero from here on.
+    std::mutex mutex;
+    std::map<std::int64_t, std::string> reasons;  // by slot, of tiles of this rank
     const auto take_norm = [&](std::int64_t s) {
         const auto tile = elements(s);
         norms[s] = tile_norm(tile.data(), static_cast<std::int64_t>(tile.size()));
-        if (!std::isfinite(norms[s])) std::fill(tile.begin(), tile.end(), T{});
+        if (std::isfinite(norms[s])) return;
+        {
+            const std::lock_guard lock(mutex);
+            if (reasons.empty() || s < reasons.begin()->first)
+                reasons.emplace(s, why_not_finite(tile_info(grid(), shape().tile(s)), tile.data()));
+        }
+        std::fill(tile.begin(), tile.end(), T{});
     };
     const auto set_norms = [&] {
         auto known = norms;
@@ -197,8 +207,9 @@ void Tensor<T>::update_tiles(const std::function<void(const TileInfo&, std::span
     set_norms();
     for (std::int64_t s = 0; s < tile_count(); ++s)
         if (!std::isfinite(norms[s]))
-            user_error("tensor: tile {} holds NaN or infinity, or its norm does; it is zero now",
-                       to_string(grid().coordinates(shape().tile(s))));
+            user_error("tensor: {}", reasons.contains(s) ? reasons[s]
+                                                         : fmt::format("tile {} of another rank holds NaN or infinity",
+                                                                       to_string(grid().coordinates(shape().tile(s)))));
 }
 
 template <Scalar T>
@@ -233,7 +244,7 @@ Tensor<T> Tensor<T>::from_dense(const TileGrid& grid, std::span<const T> dense, 
             const auto info = tile_info(grid, TileOrdinal{o});
             scratch.resize(static_cast<std::size_t>(info.extents.product()));
             copy_from_dense(info, extents, dense.data(), scratch.data());
-            not_finite(info, scratch.data());
+            user_error("{}", why_not_finite(info, scratch.data()));
         }
         if (norms[o] > drop) entries.push_back({TileOrdinal{o}, norms[o]});
     }

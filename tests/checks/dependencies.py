@@ -59,6 +59,8 @@ def main() -> int:
                 continue
             for _, name in INCLUDE.findall(path.read_text()):
                 count += 1
+                if ".." in name.split("/"):
+                    bad.append(f"{shown}: {name} is given by its way there, not from the top")
                 target = name.removeprefix("tessera/")
                 if "/" not in target or not ((root / "src" / target).exists() or (root / "include/tessera" / target).exists()):
                     for header, place in FOREIGN:

@@ -179,6 +179,14 @@ TEST_F(CudaExecuteOnce, Faults) {
     c.budget = testing::smallest_budget(c) * 2;
     const auto free = kernels::cuda::free_bytes(0);
 
+    auto host = c;
+    host.source_b = SourceKind::host_made;
+    host.make_b = [](const TileInfo& info, std::span<double> tile) {
+        if (info.tile.value % 5 == 0) throw std::domain_error("generator");
+        std::ranges::fill(tile, 1.0);
+    };
+    expect_failure<std::domain_error>(host);
+
     auto device = c;
     device.source_b = SourceKind::device_made;
     device.on_device_b = [](const TileInfo& info) -> HashTileValues {

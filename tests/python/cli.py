@@ -613,8 +613,9 @@ class Energy(unittest.TestCase):
             arguments = ["energy", path, "--basis", basis, "--json", "--quiet", "--threads", 2, *more]
             out = json.loads(run(*arguments).stdout)
             self.assertLessEqual(out["peak_bytes"], out["memory_estimate"], arguments)
-            # A program with a few MiB of tensors is mostly code and libraries, which differ from system to system.
-            self.assertLess(out["memory_estimate"], (1.4 if molecule == "c2h6" else 1.6) * out["peak_bytes"], arguments)
+            # A program with a few MiB of tensors is mostly code and libraries, of which more or less is resident.
+            code = 0 if molecule == "c2h6" else 16 << 20
+            self.assertLess(out["memory_estimate"], 1.4 * out["peak_bytes"] + code, arguments)
         message = run(*arguments, "--memory", out["memory_estimate"] - 1, code=3).stderr
         self.assertIn(str(out["memory_estimate"]), message)
         run(*arguments, "--memory", out["memory_estimate"])

@@ -471,7 +471,8 @@ TEST(ContractBadInput, SaysWhatAndWhere) {
     const Shape other = Shape::dense({t4, t4});
     o = {};
     o.result_shape = &other;
-    expect_user_error([&] { contract("ik,kj->ij", a, b, o); }, {"given result shape", "4 x 4", "3 x 3"});
+    expect_user_error([&] { contract("ik,kj->ij", a, b, o); },
+                      {"index 0", "given result shape", "4 in 1 tile", "3 in 1 tile"});
     const GeneratedTensor<double> thrower{b.shape(),
                                           [](const TileInfo&, std::span<double>) { throw UserError("no tile today"); }};
     expect_user_error([&] { contract("ik,kj->ij", a, thrower); }, {"no tile today"});

@@ -389,6 +389,9 @@ TEST(TriplesInput, WrongInputIsAUserError) {
     EXPECT_THROW(fused_energy(good.extents, good.terms, epilogue), UserError);  // unequal virtual ranges
     epilogue.weights = TripleWeights::spin_orbital;
     EXPECT_NO_THROW(fused_energy(good.extents, good.terms, epilogue));
+    const double* energies = epilogue.orbital_energies[4];
+    epilogue.orbital_energies[4] = misplaced(energies);
+    EXPECT_THROW(fused_energy(good.extents, good.terms, epilogue), UserError);
     epilogue.orbital_energies[4] = nullptr;
     EXPECT_THROW(fused_energy(good.extents, good.terms, epilogue), UserError);
     EXPECT_THROW(make_term(1, "labi", out.data(), "kjl", out.data(), good.extents, 2), UserError);

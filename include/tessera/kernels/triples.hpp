@@ -67,13 +67,14 @@ class FusedWorkspace {
 };
 
 struct FusedOptions {
-    int threads = 0;  // <= 0: all cores
+    int threads = 0;  // 0: all cores
     Isa isa = detected_isa();
     FusedWorkspace* workspace = nullptr;  // null: a fresh one for this call
 };
 
-/// All terms into the output. Throws UserError for extents < 1, null pointers, an output that overlaps itself or an
-/// operand (by address range), and for sizes or offsets past 64 bits.
+/// All terms into the output. Throws UserError for extents < 1, pointers that are null or no multiple of 8, an output
+/// that overlaps an operand (by address range) or whose strides do not nest (each past all that smaller ones reach),
+/// and for sizes or offsets past 64 bits.
 void fused_contract(const BlockExtents& extents, std::span<const FusedTerm> terms, const FusedOutput& output,
                     const FusedOptions& options = {});
 
