@@ -41,6 +41,16 @@ for problem in blocks:12,64,0.4 alkane:8:v2:min; do
     done
 done
 
+# What really ran, in the simulator's lanes: loads, products and stores of the device.
+"$@" run blocks:12,64,0.4 --devices 0 --memory 24MiB --trace "$out/trace.json" --quiet > /dev/null 2> "$out/log" || wrong "--trace: $(cat "$out/log")"
+python3 - "$out/trace.json" <<'CHECK' || wrong "--trace: its lanes or events"
+import json, sys
+events = json.load(open(sys.argv[1]))["traceEvents"]
+lanes = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+done = [(lanes[e["tid"]], e["name"].split()[0]) for e in events if e["ph"] == "X" and e["dur"] >= 0]
+sys.exit(not {("device 0 from host", "load"), ("device 0", "compute"), ("device 0 to host", "store")} <= set(done))
+CHECK
+
 refused() {  # exit code, words of the message, arguments
     code=$1
     words=$2
