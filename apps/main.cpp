@@ -63,7 +63,11 @@ std::string unknown_subcommand(CLI::App& app) {
 
 int main(int argc, char** argv) {
     using namespace tessera;
-    choose_blas_kernels(argv);
+    try {
+        choose_blas_kernels(argv);
+    } catch (const UserError& e) {  // TESSERA_ISA
+        return complain(e.what(), e.exit_code());
+    }
     // What the heap frees stays with the process, as the memory of tiles does: plans of millions of products are made
     // and dropped again and again.
     mallopt(M_MMAP_MAX, 0);

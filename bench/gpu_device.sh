@@ -103,7 +103,7 @@ for row in $rows; do
         sanitizer)
             sanitize "${prefix:-$here/build/tests/}" cuda_execute_test 'CudaExecute/1.Random*:CudaExecuteOnce.Larg*' "$out/execute" racecheck
             sanitize "${prefix:-$here/build/tests/}" cuda_execute_test 'CudaExecute/*.Random*:CudaExecuteOnce.Larg*' "$out/execute" memcheck
-            sanitize "${prefix:-$here/build/tests/}" cuda_device_code_test 'CudaDeviceCode.SameBits*:CudaDeviceCode.Contract*' "$out/device-code"
+            sanitize "${prefix:-$here/build/tests/}" cuda_device_code_test 'CudaDeviceCode.SameBits*:CudaDeviceCode.Contract*' "$out/device-code" memcheck
             # Calls that fail are what this one is about: none of them may leak.
             MEMCHECK="--report-api-errors no" sanitize "${prefix:-$here/build/tests/}" cuda_execute_test 'CudaExecuteOnce.Faults' "$out/execute-faults" memcheck
             ;;

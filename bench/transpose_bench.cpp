@@ -1,6 +1,6 @@
 // The transpose benchmark as a program of its own, with the knobs that tuning needs.
 
-#include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
@@ -35,14 +35,26 @@ int main(int argc, char** argv) {
     app.add_option("--output", file, "write the JSON there as well");
     app.add_flag("--join", join,
                  "add to the results that are there already, made by the same build with the same settings");
-    CLI11_PARSE(app, argc, argv);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& e) {
+        return app.exit(e) == 0 ? 0 : 2;
+    }
     options.scatter = !no_scatter;
     try {
-        nlohmann::json out;
+        nlohmann::json out, old;
+        if (join && std::filesystem::exists(file)) {
+            old = nlohmann::json::parse(std::ifstream(file), nullptr, false);
+            if (!old.is_object() || !old.contains("cases"))
+                throw tessera::UserError("--join: " + file + " holds no results of this program");
+        }
+        const auto folder = std::filesystem::absolute(file).parent_path();
+        if (!file.empty() && access(folder.c_str(), W_OK) != 0)
+            throw tessera::UserError("--output: nothing can be written in " + folder.string());
         const int code = tessera::bench::bench_transpose(options, out);
-        if (join && std::filesystem::exists(file))
-            out = tessera::bench::join_transpose(nlohmann::json::parse(std::ifstream(file)), out);
-        if (!file.empty()) std::ofstream(file) << out.dump(1) << "\n";
+        if (!old.is_null()) out = tessera::bench::join_transpose(old, out);
+        if (!file.empty() && !(std::ofstream(file) << out.dump(1) << "\n" << std::flush))
+            throw tessera::MachineError("--output: " + file + " cannot be written");
         if (json) std::cout << out.dump(1) << "\n";
         if (!json) std::cout << out["summary"].dump(1) << "\n";
         return code;

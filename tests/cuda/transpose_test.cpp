@@ -139,6 +139,37 @@ TYPED_TEST(CudaTranspose, InfinityIsOnlyMoved) {
     }
 }
 
+/// A tile that reaches past 2^32 elements, moved and combined. Some elements are set, and found at their new places.
+TEST(CudaTransposeLarge, OffsetsPast32Bits) {
+    if (cuda::device_count() == 0) GTEST_SKIP() << "no CUDA device";
+    const std::int64_t rows = 128, columns = 36'000'000;
+    const auto bytes = static_cast<std::size_t>(rows * columns) * sizeof(float);
+    if (cuda::free_bytes(0) < static_cast<std::int64_t>(2 * bytes) + (1 << 30))
+        GTEST_SKIP() << "no 38 GB on the device";
+    cuda::DeviceBuffer in(bytes), out(bytes);
+    cuda::fill_bytes(in.data(), 0, bytes);
+    std::mt19937_64 rng(32);
+    std::vector<std::pair<std::int64_t, std::int64_t>> places{{0, 0}, {rows - 1, columns - 1}, {rows - 1, 0}};
+    for (int n = 0; n < 200; ++n) places.emplace_back(rng() % rows, rng() % columns);
+    const auto value = [](std::int64_t row, std::int64_t column) {
+        return static_cast<float>(row) + static_cast<float>(column % 65536) / 65536;
+    };
+    for (const auto& [row, column] : places) {
+        const float x = value(row, column);
+        cuda::copy_to_device(static_cast<float*>(in.data()) + row * columns + column, &x, sizeof x);
+    }
+    const cuda::DeviceTranspose transpose(Extents{rows, columns}, Perm{1, 0}, sizeof(float));
+    for (const float alpha : {1.0F, 2.0F}) {
+        cuda::fill_bytes(out.data(), 0xff, bytes);
+        transpose.run(static_cast<const float*>(in.data()), static_cast<float*>(out.data()), alpha, 0.0F, false);
+        for (const auto& [row, column] : places) {
+            float x = 0;
+            cuda::copy_to_host(&x, static_cast<const float*>(out.data()) + column * rows + row, sizeof x);
+            ASSERT_EQ(x, alpha * value(row, column)) << row << ", " << column << "\n" << transpose.description();
+        }
+    }
+}
+
 TEST(CudaTransposeErrors, OverlapAndBadPlans) {
     if (cuda::device_count() == 0) GTEST_SKIP() << "no CUDA device";
     cuda::DeviceBuffer a(1000 * sizeof(double));

@@ -26,7 +26,7 @@ class TransposeBench(unittest.TestCase):
 
     def test_pieces_join_to_the_cases_of_one_run(self):
         cases = lambda results: sorted((c["volume"], c["rank"], c["ratio"], c["extents"], c["permutation"]) for c in results["cases"])
-        common = ["--volume", 1e4, "--samples", 2, "--repeats", 1]
+        common = ["--volume", 1e6, "--samples", 2, "--repeats", 1]
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "joined.json"
             for rank in (3, 4):
@@ -45,10 +45,10 @@ class TransposeBench(unittest.TestCase):
             self.assertEqual(before, file.read_bytes())
 
     def test_ranges_and_settings(self):
-        self.assertIn("given twice", run("--volume", 1e4, "--rank", 3, 3, code=2).stderr)
+        self.assertIn("given twice", run("--volume", 1e6, "--rank", 3, 3, code=2).stderr)
         for volume in (3, 5e9):
             self.assertIn("volume", run("--volume", volume, code=2).stderr)
-        out = json.loads(run("--volume", 1e4, "--rank", 8, "--samples", 1, "--alpha", 2, "--beta", 0.5, "--json").stdout)
+        out = json.loads(run("--volume", 1e6, "--rank", 8, "--samples", 1, "--alpha", 2, "--beta", 0.5, "--json").stdout)
         self.assertEqual((out["alpha"], out["beta"]), (2, 0.5))
         for case in out["cases"]:
             self.assertGreater(case["plan_microseconds"], case["cached_plan_microseconds"] / 10)

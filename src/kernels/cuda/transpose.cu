@@ -33,15 +33,14 @@ constexpr Shape best_shape(std::size_t word_bytes) { return word_bytes == 16 ? S
 /// TileTables in device memory.
 struct DeviceTiles {
     TileTables host;
-    bool wide_offsets = false;
+    bool wide_offsets;
     Shape shape;
     int waves = 1;          // blocks per resident one
     bool resonant = false;  // keep the grid whatever its factors
     DeviceBuffer in_offset, out_offset, store, load, in_coordinate, out_coordinate;
 
-    DeviceTiles(TileTables tables, Shape s) : host(std::move(tables)), shape(s) {
+    DeviceTiles(TileTables tables, Shape s, bool wide) : host(std::move(tables)), wide_offsets(wide), shape(s) {
         if (host.tiles == 0) return;
-        wide_offsets = host.largest_offset > 0xffffffffll;
         if (wide_offsets) {
             in_offset = upload(host.in_offset);
             out_offset = upload(host.out_offset);
@@ -197,11 +196,14 @@ struct DeviceTranspose::Impl {
         // Wide words may need smaller tiles than the threads could move.
         while (std::int64_t{tables.slots} * tables.plan.element_bytes * shape.stages > shared)
             tables = make_tiles(plan, volume = volume * 3 / 4, run, row, word_bytes);
-        if (tables.direct || tables.largest_offset > 0xffffffffll) {
-            shape = {256, 8, 1};  // those kernels come in one shape
+        // Also where the smaller tiles that follow would do without: only the kernels for wide offsets have their
+        // shape.
+        const bool wide = tables.largest_offset > 0xffffffffll;
+        if (tables.direct || wide) {
+            shape = {256, 8, 1};
             tables = make_tiles(plan, 256 * 8, run, row, 1);
         }
-        DeviceTiles made(std::move(tables), shape);
+        DeviceTiles made(std::move(tables), shape, wide);
         made.waves = std::max(1, tuning.waves);
         made.resonant = tuning.waves < 0;
         return made;
