@@ -48,9 +48,11 @@ int main(int argc, char** argv) {
             if (!old.is_object() || !old.contains("cases"))
                 throw tessera::UserError("--join: " + file + " holds no results of this program");
         }
-        const auto folder = std::filesystem::absolute(file).parent_path();
-        if (!file.empty() && access(folder.c_str(), W_OK) != 0)
-            throw tessera::UserError("--output: nothing can be written in " + folder.string());
+        if (!file.empty()) {
+            const auto folder = std::filesystem::absolute(file).parent_path();
+            if (access(folder.c_str(), W_OK) != 0)
+                throw tessera::UserError("--output: nothing can be written in " + folder.string());
+        }
         const int code = tessera::bench::bench_transpose(options, out);
         if (!old.is_null()) out = tessera::bench::join_transpose(old, out);
         if (!file.empty() && !(std::ofstream(file) << out.dump(1) << "\n" << std::flush))
