@@ -134,12 +134,10 @@ class TransposeGemm {
 
 }  // namespace
 
-bool closed_shell_applies(const Size& size) { return size.a == size.b && size.b == size.c; }
-
 void bench_triples(const TriplesOptions& options, nlohmann::json& report) {
     if (options.variants == std::vector<std::string>{"energy_closed_shell"})
         for (const Size& size : kSizes)
-            require(options.sizes.empty() || !wanted(options.sizes, size.name) || closed_shell_applies(size),
+            require(options.sizes.empty() || !wanted(options.sizes, size.name) || size.has_closed_shell(),
                     "bench triples: size {} has no closed-shell energy, whose virtual ranges {}, {}, {} would be equal",
                     size.name, size.a, size.b, size.c);
     report["commit"] = build_commit();
@@ -213,7 +211,7 @@ void bench_triples(const TriplesOptions& options, nlohmann::json& report) {
         // The energies are checked against the plain weights on a stored tensor, which is checked against ref itself.
         auto reduced = [&](const char* variant, TripleWeights weights) {
             if (!wanted(options.variants, variant)) return;
-            if (weights == TripleWeights::closed_shell && !closed_shell_applies(size)) return;
+            if (weights == TripleWeights::closed_shell && !size.has_closed_shell()) return;
             const EnergyEpilogue epilogue = p.epilogue(weights);
             double energy = 0;
             const double seconds = best_seconds(

@@ -134,7 +134,7 @@ class Table {
         bool have_t3 = false;
         auto reduced = [&](const std::string& variant, TripleWeights weights) {
             if (!wanted(options_.variants, variant)) return;
-            if (weights == TripleWeights::closed_shell && (size.a != size.b || size.b != size.c)) return;
+            if (weights == TripleWeights::closed_shell && !size.has_closed_shell()) return;
             const EnergyEpilogue on_host = p.epilogue(weights);
             EnergyEpilogue epilogue = on_host;
             epilogue.singles = singles;

@@ -21,6 +21,7 @@ using namespace kernels;
 struct Size {
     const char* name;
     std::int64_t i, j, k, a, b, c, sum;
+    constexpr bool has_closed_shell() const { return a == b && b == c; }
 };
 inline constexpr Size kSizes[] = {{"A", 16, 16, 16, 16, 16, 16, 16}, {"B", 64, 16, 16, 16, 16, 16, 16},
                                   {"C", 24, 24, 24, 24, 24, 24, 24}, {"D", 15, 16, 16, 19, 20, 20, 20},
