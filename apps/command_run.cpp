@@ -254,7 +254,7 @@ void run(const Options& o) {
         std::fflush(stdout);
         write_chrome_trace(s.report.trace, o.trace);
     }
-    if (s.checked.max_relative_error > 1e-10)
+    if (s.checked.max_relative_error > 1e-12)
         throw CheckFailed(fmt::format("{}: a sampled element is off by {:.2e} relative to the slow sum", problem.name,
                                       s.checked.max_relative_error));
 }

@@ -7,6 +7,7 @@
 #include "base/units.hpp"
 #include "command.hpp"
 #include "inspect/build_plan.hpp"
+#include "kernels/cuda/device.hpp"
 #include "probe/machine.hpp"
 #include "tessera/machine/machine_file.hpp"
 
@@ -80,6 +81,8 @@ Planned make_plan(const PlanningOptions& o, MachineModel machine) {
             machine.devices_per_rank);
     // Without a budget the devices of a GPU have its memory together.
     machine.device.memory /= machine.devices_per_gpu;
+    if (machine.devices_per_rank > 0 && machine.device.memory == 0 && o.machine == "this")
+        throw BackendUnavailable(kernels::cuda::why_no_device());
     require(machine.devices_per_rank == 0 || machine.device.memory > 0,
             "--devices-per-rank {}: machine {} has no devices", machine.devices_per_rank, machine.name);
     Planned out;
@@ -99,6 +102,12 @@ Planned make_plan(const PlanningOptions& o, MachineModel machine) {
     request.host_memory = machine.host_memory;
     if (!o.memory.empty())
         (machine.devices_per_rank > 0 ? request.device_memory : request.host_memory) = parse_bytes(o.memory);
+    // As `run` does.
+    if (machine.devices_per_rank > 0 && request.device_memory > machine.device.memory)
+        throw MachineError(
+            fmt::format("a device of machine {} has {} of memory, but {} are asked for{}", machine.name,
+                        format_bytes(machine.device.memory * machine.devices_per_gpu), o.memory,
+                        machine.devices_per_gpu > 1 ? fmt::format(" {} times", machine.devices_per_gpu) : ""));
     request.algorithm = o.algorithm;
     request.blocks = o.blocks;
     request.parameters = o.parameters;

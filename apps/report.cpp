@@ -37,6 +37,7 @@ nlohmann::json to_json(const ContractionSummary& s) {
           {"moved_host_to_device", r.loaded_bytes},
           {"moved_device_to_host", r.stored_bytes},
           {"moved_device_to_device", r.copied_bytes},
+          {"descriptors", r.descriptor_bytes},
           {"sent", r.sent_bytes}}},
         {"peak_bytes", {{"host", r.peak_host_bytes}, {"device", r.peak_device_bytes}}},
         {"generated_tiles", r.made_tiles},

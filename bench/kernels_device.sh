@@ -32,8 +32,7 @@ for part in $parts; do
         grouped) ( go tessera bench grouped --device 0 --json ) > "$out/grouped-h200.json" 2> "$out/grouped_bench.log" ;;
         triples) ( go tessera bench triples --device 0 --json ) > "$out/triples-h200.json" 2> "$out/triples_bench.log" ;;
     esac
-    echo "$part bench: status $?"
-    [ -f "$out/${part}_bench.log" ] && cat "$out/${part}_bench.log"
+    [ -f "$out/${part}_bench.log" ] && echo "$part bench: status $?" && cat "$out/${part}_bench.log"
     [ "${TESSERA_SANITIZER:-1}" = 1 ] && sanitize "${prefix:-$programs/}" cuda_${part}_test "$small" "$out/$part"
 done
 exit 0

@@ -36,12 +36,18 @@ ldd "$stage"/tessera-bundle/bin/* 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {p
         case $soname in
             libc.so.*|libm.so.*|libdl.so.*|librt.so.*|libpthread.so.*|libresolv.so.*|ld-linux*) continue ;;
             libcudart.so.*) ;;  # of programs that do not have it inside (scripts/cuda12.sh)
-            libcu*.so*|libnv*.so*) continue ;;
+            libcuda.so*|libcublas*.so*|libcusolver*.so*|libcusparse*.so*|libcufft*.so*|libcurand*.so*|libnv*.so*) continue ;;
             libmpi*.so*|libopen-*.so*) cp -L "$path" "$stage/tessera-bundle/lib-mpi/$soname"; continue ;;
         esac
         cp -L "$path" "$stage/tessera-bundle/lib/$soname"
         strip --strip-unneeded "$stage/tessera-bundle/lib/$soname" 2>/dev/null || true
     done
+
+# Whatever a machine without the packages would not find is a mistake of the list above.
+outside=$(LD_LIBRARY_PATH=$stage/tessera-bundle/lib:$stage/tessera-bundle/lib-mpi ldd "$stage"/tessera-bundle/bin/* 2>/dev/null |
+    awk -v root="$stage/" '$2 == "=>" && index($3, root) != 1 {print $1}' | sort -u |
+    grep -v -E '^(libc|libm|libdl|librt|libpthread|libresolv|ld-linux[^.]*|libcuda|libcublas[A-Za-z]*|libcusolver|libcusparse|libcufft|libcurand|libnv[^.]*)[.]so' || true)
+[ -z "$outside" ] || { echo "bundle: libraries that are not in it:" $outside >&2; exit 1; }
 
 cat > "$stage/tessera-bundle/run" <<'RUN'
 #!/bin/sh

@@ -177,6 +177,19 @@ std::int64_t free_device_memory(Communicator& ranks, const std::vector<int>& dev
     return -most(ranks, -(least - least / 32));
 }
 
+/// A rank whose device cannot be used says so to the others, which would wait for it.
+void require_usable(Communicator& ranks, const std::vector<int>& devices) {
+    std::exception_ptr mine;
+    try {
+        for (int d : devices) (void)kernels::cuda::device_info(d);
+    } catch (...) {
+        mine = std::current_exception();
+    }
+    const bool any = most(ranks, mine ? 1 : 0) > 0;
+    if (mine) std::rethrow_exception(mine);
+    if (any) throw MachineError("another rank cannot use its devices");
+}
+
 /// Whether a C that is added to has the result's tilings.
 void require_like_result(const ContractionSpec& spec, const TileGrid& c, const TileGrid& result) {
     require(c.rank() == result.rank(), "spec '{}': C has rank {}, but the result's labels '{}' have {}", spec.text(),
@@ -220,6 +233,7 @@ MachineModel machine_for(Communicator& ranks, const ContractOptions& options) {
     m.network = {5e9 * m.ranks, 2e-6};
     m.devices_per_rank = static_cast<int>(options.devices.size());
     if (m.devices_per_rank > 0) {
+        require_usable(ranks, options.devices);
         require_device_memory(ranks, options.devices, options.device_memory);
         m.device.memory =
             options.device_memory > 0 ? options.device_memory : free_device_memory(ranks, options.devices);
@@ -345,6 +359,7 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
                 report.loaded_bytes += d.loaded_bytes;
                 report.stored_bytes += d.stored_bytes;
                 report.copied_bytes += d.copied_bytes;
+                report.descriptor_bytes += d.descriptor_bytes;
                 report.peak_device_bytes = std::max(report.peak_device_bytes, d.high_water);
                 counts.made_tiles += d.made_tiles;
             }
@@ -382,14 +397,15 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
     if (ranks.size() > 1) {
         report.rank_sent_bytes = counts.sent_bytes;
         report.rank_received_bytes = counts.received_bytes;
-        std::int64_t all[] = {counts.made_tiles, counts.sent_bytes, report.loaded_bytes, report.stored_bytes,
-                              report.copied_bytes};
+        std::int64_t all[] = {counts.made_tiles,   counts.sent_bytes,   report.loaded_bytes,
+                              report.stored_bytes, report.copied_bytes, report.descriptor_bytes};
         ranks.sum(std::span<std::int64_t>(all));
         report.made_tiles = all[0];
         report.sent_bytes = all[1];
         report.loaded_bytes = all[2];
         report.stored_bytes = all[3];
         report.copied_bytes = all[4];
+        report.descriptor_bytes = all[5];
         report.peak_device_bytes = most(ranks, report.peak_device_bytes);
         double seconds[] = {counts.transfer_seconds, std::min(counts.waited_seconds, counts.transfer_seconds)};
         ranks.sum(std::span<double>(seconds));

@@ -69,6 +69,7 @@ struct ContractReport {
     /// known where a trace was kept, else not a number (null in JSON).
     double overlap = 1;
     std::int64_t loaded_bytes = 0, stored_bytes = 0, copied_bytes = 0;  // host to device, back, device to device
+    std::int64_t descriptor_bytes = 0;  // lists of products for devices, which no plan counts
     std::int64_t peak_device_bytes = 0;
     Trace trace;  // of this rank's devices, where asked for
 };

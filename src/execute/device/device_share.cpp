@@ -110,7 +110,7 @@ void require_device_memory(Communicator& ranks, std::span<const int> devices, st
 }
 
 void require_device_extents(const ContractionSpec& spec, const TileGrid& a, const TileGrid& b) {
-    constexpr std::int64_t most = std::int64_t{1} << 30;  // complex ones are counted in reals
+    constexpr std::int64_t most = (std::int64_t{1} << 30) - 1;  // complex ones are counted in reals
     const auto extent_of = [&](char label) {
         const auto at = spec.a().find(label);
         const auto& tiling =

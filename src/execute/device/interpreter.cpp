@@ -249,9 +249,10 @@ void DeviceInterpreter<T>::begin_step(int d, Lane lane, std::int32_t step) {
 }
 
 template <Scalar T>
-void DeviceInterpreter<T>::end_step(int d, Lane lane, std::int32_t step, std::int64_t bytes, double flops) {
+void DeviceInterpreter<T>::end_step(int d, Lane lane, std::int32_t step, std::int64_t bytes, double flops,
+                                    const std::function<void()>& reached) {
     auto& e = *entries_[static_cast<std::size_t>(d)];
-    const auto ticket = e.streams[static_cast<int>(lane)]->mark([this, d, lane, step, bytes, flops](double t) {
+    const auto ticket = e.streams[static_cast<int>(lane)]->mark([this, d, lane, step, bytes, flops, reached](double t) {
         if (device_options_.trace) {
             auto& span = device_spans_[static_cast<std::size_t>(step)];
             span = {stream_of(d, lane), step,       plan_.steps[static_cast<std::size_t>(step)].kind,
@@ -261,8 +262,10 @@ void DeviceInterpreter<T>::end_step(int d, Lane lane, std::int32_t step, std::in
             flops_done_ += flops;
             if (options_.progress) options_.progress(flops_done_, plan_.counts.flops);
         }
-        // A store is done when its tiles are unpacked.
-        if (plan_.steps[static_cast<std::size_t>(step)].kind != StepKind::store) scheduler_.done(step);
+        if (reached)
+            reached();
+        else
+            scheduler_.done(step);
     });
     scheduler_.issued(step, {stream_of(d, lane), ticket});
 }

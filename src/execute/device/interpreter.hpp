@@ -138,7 +138,10 @@ class DeviceInterpreter {
 
     // Marks of a step on its stream.
     void begin_step(int d, Lane lane, std::int32_t step);
-    void end_step(int d, Lane lane, std::int32_t step, std::int64_t bytes, double flops = 0);
+    /// What was issued for the step has been; it is done when the device gets there, or `reached`, called then, says
+    /// so.
+    void end_step(int d, Lane lane, std::int32_t step, std::int64_t bytes, double flops = 0,
+                  const std::function<void()>& reached = {});
 
     const DeviceTiles& tiles(Operand o) const { return o == Operand::a ? tiles_a_ : tiles_b_; }
     const TileSource<T>& source(Operand o) const { return o == Operand::a ? a_ : b_; }

@@ -205,8 +205,7 @@ void DeviceInterpreter<T>::store_lane(int d) {
                 });
             });
         }
-        end_step(d, Lane::store, step, total);
-        close();
+        end_step(d, Lane::store, step, total, 0, close);
     }
 }
 

@@ -16,7 +16,7 @@ class StagingRing {
     explicit StagingRing(std::int64_t bytes) : bytes_(bytes) {}
     std::int64_t bytes() const { return bytes_; }
 
-    /// Offset of a free piece, if there is one now. At most one thread takes.
+    /// Offset of a free piece, if there is one now.
     std::optional<std::int64_t> try_take(std::int64_t bytes);
     /// Waits for one; nothing when `stop` says so.
     std::optional<std::int64_t> take(std::int64_t bytes, const std::function<bool()>& stop);
