@@ -410,6 +410,9 @@ int bench_transpose(const BenchTransposeOptions& options, nlohmann::json& out) {
     };
     require(options.device < 0 || (options.alpha == 1 && options.beta == 0),
             "bench transpose: alpha {} and beta {} are timed on the CPU only", options.alpha, options.beta);
+    require(options.device >= 0 || options.variant.empty(), "bench transpose: variant '{}' is of devices",
+            options.variant);
+    for (int r : ratios) require(r >= 1, "bench transpose: a ratio of {} is less than 1", r);
     distinct(volumes, "volume");
     distinct(ranks, "rank");
     distinct(ratios, "ratio");
@@ -433,6 +436,8 @@ int bench_transpose(const BenchTransposeOptions& options, nlohmann::json& out) {
     out["element"] = "float64";
     out["commit"] = options.commit.empty() ? build_commit() : options.commit;
     out["repeats"] = options.repeats;
+    if (!options.reverse) out["samples"] = options.samples;
+    out["scatter"] = options.scatter;
     if (options.alpha != 1 || options.beta != 0) out["alpha"] = options.alpha, out["beta"] = options.beta;
     out["seed"] = options.seed;
     out["cases"] = nlohmann::json::array();

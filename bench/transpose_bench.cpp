@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
     std::string file;
     bool json = false, no_scatter = false, join = false;
     CLI::App app{"times tensor transposes against a copy and the scatter loop"};
-    app.add_option("--device", options.device, "CUDA device; without it the CPU");
+    app.add_option("--device", options.device, "CUDA device; without it the CPU")->check(CLI::Range(0, 4095));
     app.add_option("--volume", options.volumes, "elements (default 37e6 77e6 141e6)");
     app.add_option("--rank", options.ranks, "ranks (default 2..8 15)");
     app.add_option("--ratio", options.ratios, "largest over smallest extent (default 1 5 15)");
@@ -42,6 +42,8 @@ int main(int argc, char** argv) {
     }
     options.scatter = !no_scatter;
     try {
+        if (join && file.empty()) throw tessera::UserError("--join: needs --output, the results to add to");
+        if (std::filesystem::is_directory(file)) throw tessera::UserError("--output: " + file + " is a folder");
         nlohmann::json out, old;
         if (join && std::filesystem::exists(file)) {
             old = nlohmann::json::parse(std::ifstream(file), nullptr, false);

@@ -15,5 +15,5 @@ if(GIT_FOUND)
   endif()
 endif()
 set_source_files_properties(${PROJECT_SOURCE_DIR}/apps/commit.cpp
-  TARGET_DIRECTORY tessera_program transpose_bench triples_bench
+  TARGET_DIRECTORY tessera_program transpose_bench
   PROPERTIES COMPILE_DEFINITIONS "TESSERA_COMMIT=\"${TESSERA_COMMIT}\"")

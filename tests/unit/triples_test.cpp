@@ -66,6 +66,32 @@ TEST(Triples, AnyTermsAnyStridesAnyExtents) {
     }
 }
 
+/// Rows that begin on cache lines and end off them: the last row's store must not read past the block
+/// (AddressSanitizer).
+TEST(Triples, RowsWithPaddingEndWhereTheyEnd) {
+    Random random(31);
+    for (std::int64_t k = 1; k <= 9; ++k) {
+        const Case c = eighteen({k, 4, 4, 4, 4, 4}, 3, 2, random);
+        const std::int64_t row = (k + 7) / 8 * 8;
+        const std::array<std::int64_t, kBlockRank> strides{1, row, 4 * row, 16 * row, 64 * row, 256 * row};
+        const std::size_t size = static_cast<std::size_t>(1024 * row);
+        struct Free {
+            void operator()(double* p) const { std::free(p); }
+        };
+        std::unique_ptr<double[], Free> want(static_cast<double*>(std::aligned_alloc(64, 8 * size)));
+        std::unique_ptr<double[], Free> got(static_cast<double*>(std::aligned_alloc(64, 8 * size)));
+        std::fill_n(want.get(), size, 7.0);
+        std::fill_n(got.get(), size, 7.0);
+        ref::fused_contract(c.extents, c.terms, {want.get(), strides, false});
+        for (Isa isa : kIsas) {
+            FusedOptions options;
+            options.isa = isa;
+            fused_contract(c.extents, c.terms, {got.get(), strides, false}, options);
+            EXPECT_EQ(std::memcmp(want.get(), got.get(), 8 * size), 0) << "k " << k;
+        }
+    }
+}
+
 TEST(Triples, ASumInPiecesIsMoreTerms) {
     Random random(3);
     Case c = eighteen({9, 4, 5, 4, 6, 3}, 23, 100, random);
@@ -344,7 +370,21 @@ TEST(TriplesInput, DenominatorsOfZeroAreNamed) {
     }
     // Operands that are not finite are not the orbital energies' fault.
     const double one = 1, far = 9;
-    EXPECT_NO_THROW(check_energy_result({1, 1, 1, 1, 1, 1}, {&one, &one, &one, &one, &one, &one}, 1.0));
+    EXPECT_THROW(check_energy_result({1, 1, 1, 1, 1, 1}, {&one, &one, &one, &one, &one, &one}, 1.0), UserError);
+    EXPECT_NO_THROW(check_energy_result({1, 1, 1, 1, 1, 1}, {&one, &one, &one, &far, &one, &one}, 1.0));
+    // In whatever order they are added up: rounding makes most of these denominators 1e-17 instead of 0.
+    std::array<double, 3> occupied{0.1, 0.2, 0.3};
+    do {
+        std::array<double, 3> virtuals{0.1, 0.2, 0.3};
+        do {
+            Case c = eighteen({1, 1, 1, 1, 1, 1}, 1, 1, random);
+            const EnergyEpilogue epilogue = c.epilogue(TripleWeights::spin_orbital, 1);
+            for (int n = 0; n < 6; ++n)
+                *const_cast<double*>(epilogue.orbital_energies[n]) = n < 3 ? occupied[n] : virtuals[n - 3];
+            EXPECT_THROW(fused_energy(c.extents, c.terms, epilogue), UserError);
+            EXPECT_THROW(ref::fused_energy(c.extents, c.terms, epilogue), UserError);
+        } while (std::ranges::next_permutation(virtuals).found);
+    } while (std::ranges::next_permutation(occupied).found);
     EXPECT_NO_THROW(check_energy_result({1, 1, 1, 1, 1, 1}, {&one, &one, &one, &far, &far, &far}, NAN));
 }
 

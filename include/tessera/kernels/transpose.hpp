@@ -74,8 +74,8 @@ struct TransposePlan {
 /// What the planner may assume and wish for; the defaults suit a core with 2 MiB of second-level cache. Positive;
 /// stream_bytes and team_bytes may be 0 (always).
 struct TransposeTuning {
-    std::int64_t block_bytes = 160 << 10;  // the staging buffer of a block; at least two elements
-    std::int64_t run_bytes = 1024;         // wanted contiguous run on both sides
+    std::int64_t block_bytes = 256 << 10;  // the staging buffer of a block; at least two elements
+    std::int64_t run_bytes = 2048;         // wanted contiguous run on both sides
     std::int64_t row_bytes = 1024;         // runs shared by both sides from here on are copied directly
     std::int64_t stream_bytes = 16 << 20;  // outputs from here on bypass the caches
     std::int64_t team_bytes = 256 << 10;   // from here on several threads pay
@@ -117,8 +117,8 @@ struct TransposeArguments {
     std::optional<Isa> isa = {};  // less than the best of this processor, for tests
 };
 
-/// Throws UserError when input and output overlap, an address is no multiple of the size of a real number of the type,
-/// or the plan is for another element size.
+/// Throws UserError when input and output overlap (from first to last element: interleaved ones too), an address is no
+/// multiple of the size of a real number of the type, or the plan is for another element size.
 template <Scalar T>
 void transpose(const TransposePlan& plan, const T* in, T* out, const TransposeArguments<T>& arguments = {});
 

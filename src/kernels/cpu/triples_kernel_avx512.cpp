@@ -32,7 +32,10 @@ void store_row_avx512(double* dst, const double* src, int n) {
         for (; x + 4 <= n; x += 4) _mm256_stream_pd(dst + x, _mm256_load_pd(src + x));
     if (address % 16 == 0)
         for (; x + 2 <= n; x += 2) _mm_stream_pd(dst + x, _mm_load_pd(src + x));
-    if (x < n) _mm512_mask_storeu_pd(dst + x, static_cast<__mmask8>((1U << (n - x)) - 1U), _mm512_loadu_pd(src + x));
+    if (x < n) {
+        const auto rest = static_cast<__mmask8>((1U << (n - x)) - 1U);
+        _mm512_mask_storeu_pd(dst + x, rest, _mm512_maskz_loadu_pd(rest, src + x));
+    }
 }
 
 void energy_row_avx512(const double* w, const double* v, double base, const double* e, double* __restrict acc) {
