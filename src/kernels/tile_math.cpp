@@ -88,7 +88,10 @@ constexpr std::int64_t kReals = is_complex<T> ? 2 : 1;
 
 template <Scalar T>
 double sum_of_squares(const T* x, std::int64_t n) {
-    return squares(reals(x), n * kReals<T>);
+    double sum = 0;
+    for (std::int64_t i = 0; i < n * kReals<T>; i += kSquaresChunk)
+        sum += squares(reals(x) + i, std::min(kSquaresChunk, n * kReals<T> - i));
+    return sum;
 }
 
 template <Scalar T>

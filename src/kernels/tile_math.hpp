@@ -8,7 +8,9 @@
 
 namespace tessera {
 
-/// Sum of |x|^2 in double, by sixteen interleaved partial sums. May overflow to infinity for huge elements.
+/// Sum of |x|^2 in double: by sixteen interleaved partial sums in each chunk of kSquaresChunk reals, chunk after chunk,
+/// so that whoever has a chunk can sum it. May overflow to infinity for huge elements.
+inline constexpr std::int64_t kSquaresChunk = 4096;
 template <Scalar T>
 double sum_of_squares(const T* x, std::int64_t n);
 /// Whether the root of such a sum is a norm to all digits: no square overflowed or underflowed.

@@ -74,8 +74,8 @@ struct TransposePlan {
 /// What the planner may assume and wish for; the defaults suit a core with 2 MiB of second-level cache. Positive;
 /// stream_bytes and team_bytes may be 0 (always).
 struct TransposeTuning {
-    std::int64_t block_bytes = 256 << 10;  // the staging buffer of a block; at least two elements
-    std::int64_t run_bytes = 2048;         // wanted contiguous run on both sides
+    std::int64_t block_bytes = 160 << 10;  // the staging buffer of a block; at least two elements
+    std::int64_t run_bytes = 1024;         // wanted contiguous run on both sides
     std::int64_t row_bytes = 1024;         // runs shared by both sides from here on are copied directly
     std::int64_t stream_bytes = 16 << 20;  // outputs from here on bypass the caches
     std::int64_t team_bytes = 256 << 10;   // from here on several threads pay

@@ -1,17 +1,15 @@
 #include "execute/device/device_tiles.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
 
-#include "kernels/tile_math.hpp"
 #include "machine/device_layout.hpp"
 
 namespace tessera {
 
 namespace {
-
-constexpr std::int64_t kTwiceReadBytes = 256 << 10;
 
 /// Into memory that a device reads next: the C library would write long copies past the caches.
 void copy_into_caches(std::byte* to, const void* from, std::int64_t bytes) {
@@ -120,30 +118,41 @@ void unpack_tile(const DeviceTiles::Layout& layout, const std::byte* from, T* ti
 }
 
 template <Scalar T>
-double unpack_rows(const DeviceTiles::Layout& layout, const std::byte* from, std::int64_t begin, std::int64_t end,
-                   T* tile) {
+void unpack_rows(const DeviceTiles::Layout& layout, const std::byte* from, std::int64_t begin, std::int64_t end,
+                 T* tile, std::span<double> squares) {
+    constexpr auto chunk = kChunkElements<T>;
     const T* in = reinterpret_cast<const T*>(from);
-    tile += begin * layout.cols;
-    // Without padding many rows are one; little enough that a core's cache holds what is read twice.
-    const auto together =
-        layout.ld == layout.cols
-            ? std::max<std::int64_t>(1, kTwiceReadBytes / (layout.cols * static_cast<std::int64_t>(sizeof(T))))
-            : 1;
-    double sum = 0;
-    for (auto r = begin; r < end; r += together) {
-        const auto n = std::min(together, end - r) * layout.cols;
-        copy_past_caches(tile, in, static_cast<std::size_t>(n) * sizeof(T));
-        sum += sum_of_squares(in, n);
-        in += together * layout.ld;
-        tile += n;
-    }
-    return sum;
+    const auto first = begin * layout.cols;
+    auto at = first;
+    std::array<T, static_cast<std::size_t>(chunk)> gathered;  // a chunk that is not in one piece
+    const auto pass = [&](const T* x, std::int64_t n) {
+        while (n > 0) {
+            const auto offset = at % chunk, here = std::min(n, chunk - offset);
+            copy_past_caches(tile + at, x, static_cast<std::size_t>(here) * sizeof(T));
+            const bool ends = offset + here == chunk || at + here == layout.elements;
+            if (offset == 0 && ends) {
+                squares[static_cast<std::size_t>(at / chunk)] = sum_of_squares(x, here);
+            } else if (at - offset >= first) {
+                std::copy_n(x, here, gathered.data() + offset);
+                if (ends)
+                    squares[static_cast<std::size_t>(at / chunk)] = sum_of_squares(gathered.data(), offset + here);
+            }
+            at += here;
+            x += here;
+            n -= here;
+        }
+    };
+    if (layout.ld == layout.cols)
+        pass(in, (end - begin) * layout.cols);
+    else
+        for (auto r = begin; r < end; ++r, in += layout.ld) pass(in, layout.cols);
 }
 
-#define TESSERA_INSTANTIATE(T)                                                                                \
-    template void pack_rows<T>(const DeviceTiles::Layout&, const T*, std::int64_t, std::int64_t, std::byte*); \
-    template void unpack_tile<T>(const DeviceTiles::Layout&, const std::byte*, T*);                           \
-    template double unpack_rows<T>(const DeviceTiles::Layout&, const std::byte*, std::int64_t, std::int64_t, T*);
+#define TESSERA_INSTANTIATE(T)                                                                                 \
+    template void pack_rows<T>(const DeviceTiles::Layout&, const T*, std::int64_t, std::int64_t, std::byte*);  \
+    template void unpack_tile<T>(const DeviceTiles::Layout&, const std::byte*, T*);                            \
+    template void unpack_rows<T>(const DeviceTiles::Layout&, const std::byte*, std::int64_t, std::int64_t, T*, \
+                                 std::span<double>);
 TESSERA_INSTANTIATE(float)
 TESSERA_INSTANTIATE(double)
 TESSERA_INSTANTIATE(std::complex<float>)

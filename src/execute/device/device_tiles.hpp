@@ -2,9 +2,11 @@
 // The tiles of an operand as they lie on a device, [batch][rows][padded columns], and the ways there and back.
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "kernels/tile_math.hpp"
 #include "tessera/kernels/transpose.hpp"
 #include "tessera/shape/shape.hpp"
 
@@ -46,10 +48,13 @@ void pack_rows(const DeviceTiles::Layout& layout, const T* tile, std::int64_t be
 template <Scalar T>
 void unpack_tile(const DeviceTiles::Layout& layout, const std::byte* from, T* tile);
 
-/// Rows [begin, end) of a plain tile back, written past the caches: what they come from stays there instead. Returns
-/// the sum of their squares, in an order given by layout and rows.
+/// Elements in a chunk of sum_of_squares.
 template <Scalar T>
-double unpack_rows(const DeviceTiles::Layout& layout, const std::byte* from, std::int64_t begin, std::int64_t end,
-                   T* tile);
+inline constexpr std::int64_t kChunkElements = kSquaresChunk / (is_complex<T> ? 2 : 1);
+/// Rows [begin, end) of a plain tile back, written past the caches: what they come from stays there instead. Sets the
+/// sums of squares of the tile's chunks that lie within these rows.
+template <Scalar T>
+void unpack_rows(const DeviceTiles::Layout& layout, const std::byte* from, std::int64_t begin, std::int64_t end,
+                 T* tile, std::span<double> squares);
 
 }  // namespace tessera

@@ -72,14 +72,13 @@ class DeviceInterpreter {
     /// A result tile that arrives in parts: those to come, and the sum of squares of each.
     struct Parts {
         std::atomic<std::int64_t> left{0};
-        std::vector<double> squares = {};
+        std::vector<double> squares = {};  // of the tile's chunks; below 0: between parts
     };
     /// A store on its way: moves whose sums lie one after another on the device, or rows of one of them.
     struct Delivery {
         std::int64_t begin = 0, end = 0;  // moves
         std::int64_t from = 0, bytes = 0;
         std::int64_t row_begin = 0, row_end = -1;  // of a move that is cut
-        std::int64_t part = 0;
         std::shared_ptr<Parts> parts = {};
         std::int64_t staged = 0;
     };

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <numeric>
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
@@ -164,12 +163,12 @@ std::vector<typename DeviceInterpreter<T>::Delivery> DeviceInterpreter<T>::cut_s
         }
         const auto rows = rows_per_piece(l, sizeof(T)), row_bytes = l.ld * static_cast<std::int64_t>(sizeof(T));
         const auto parts = std::make_shared<Parts>();
-        parts->squares.resize(static_cast<std::size_t>((l.all_rows() + rows - 1) / rows));
-        parts->left = static_cast<std::int64_t>(parts->squares.size());
+        parts->squares.assign(static_cast<std::size_t>((l.elements + kChunkElements<T> - 1) / kChunkElements<T>), -1);
+        parts->left = (l.all_rows() + rows - 1) / rows;
         for (std::int64_t begin = 0; begin < l.all_rows(); begin += rows) {
             const auto end = std::min(begin + rows, l.all_rows());
             const auto bytes = end == l.all_rows() ? l.bytes - begin * row_bytes : (end - begin) * row_bytes;
-            pieces.push_back({m, m + 1, sum.offset + begin * row_bytes, bytes, begin, end, begin / rows, parts});
+            pieces.push_back({m, m + 1, sum.offset + begin * row_bytes, bytes, begin, end, parts});
         }
     }
     return pieces;
@@ -217,8 +216,7 @@ void DeviceInterpreter<T>::deliver(const Delivery& piece, std::byte* at, Scratch
     if (piece.parts) {
         const auto& to = plan_.sums[static_cast<std::size_t>(first.to)];
         T* tile = to.offset >= 0 ? in_host_arena(to.offset) : c_.tile(to.c);
-        piece.parts->squares[static_cast<std::size_t>(piece.part)] =
-            unpack_rows<T>(tiles_c_[to.c], at, piece.row_begin, piece.row_end, tile);
+        unpack_rows<T>(tiles_c_[to.c], at, piece.row_begin, piece.row_end, tile, piece.parts->squares);
         ring.give(piece.staged);
         // Everyone's rows are there before the last one goes on.
         if (piece.parts->left.fetch_sub(1) == 1) finish_parts(first, *piece.parts);
@@ -237,7 +235,12 @@ template <Scalar T>
 void DeviceInterpreter<T>::finish_parts(const PlanMove& move, const Parts& parts) {
     const auto& to = plan_.sums[static_cast<std::size_t>(move.to)];
     if (to.offset >= 0 || !fused_[static_cast<std::size_t>(move.to)]) return;
-    const double sum = std::accumulate(parts.squares.begin(), parts.squares.end(), 0.0);
+    double sum = 0;
+    for (std::size_t i = 0; i < parts.squares.size(); ++i) {
+        const auto begin = static_cast<std::int64_t>(i) * kChunkElements<T>;
+        const auto n = std::min(kChunkElements<T>, tiles_c_[to.c].elements - begin);
+        sum += parts.squares[i] < 0 ? sum_of_squares(c_.tile(to.c) + begin, n) : parts.squares[i];
+    }
     if (options_.alpha == T(1) && options_.beta == T(0) && is_safe_sum(sum))
         c_.finished(to.c, std::sqrt(sum));
     else
