@@ -32,7 +32,8 @@ for part in $parts; do
         grouped) ( go tessera bench grouped --device 0 --json ) > "$out/grouped-h200.json" 2> "$out/grouped_bench.log" ;;
         triples) ( go tessera bench triples --device 0 --json ) > "$out/triples-h200.json" 2> "$out/triples_bench.log" ;;
     esac
-    [ -f "$out/${part}_bench.log" ] && echo "$part bench: status $?" && cat "$out/${part}_bench.log"
+    status=$?
+    [ -f "$out/${part}_bench.log" ] && echo "$part bench: status $status" && cat "$out/${part}_bench.log"
     [ "${TESSERA_SANITIZER:-1}" = 1 ] && sanitize "${prefix:-$programs/}" cuda_${part}_test "$small" "$out/$part"
 done
 exit 0
