@@ -69,10 +69,10 @@ class DeviceInterpreter {
         bool begins, ends;
         std::shared_ptr<Piece> piece;
     };
-    /// A result tile that arrives in parts: those to come, and the sum of squares of each.
+    /// A result tile that arrives in parts: how many are to come, and the sums of squares of the tile's chunks.
     struct Parts {
         std::atomic<std::int64_t> left{0};
-        std::vector<double> squares = {};  // of the tile's chunks; below 0: between parts
+        std::vector<double> squares = {};  // below 0: a chunk that no part holds whole
     };
     /// A store on its way: moves whose sums lie one after another on the device, or rows of one of them.
     struct Delivery {
