@@ -474,11 +474,8 @@ Contraction<T> run_one(std::string_view text, const Tensor<T>& a, const Tensor<T
     if (old) require_like_result(spec, old->grid(), grid);
     const bool adds = old && beta != T(0);
     const auto added = adds ? std::optional(old->tile_bytes()) : std::nullopt;
-    Contraction<T> out{reduce(a, spec.a(), spec.c(), options.threads, options.memory, added), {}};
-    if (alpha != T(1) || options.conjugate_a)
-        out.tensor.update_tiles([&](const TileInfo&, std::span<T> tile) {
-            for (auto& e : tile) e = alpha * conjugate_if(e, options.conjugate_a);
-        });
+    Contraction<T> out{
+        reduce(a, spec.a(), spec.c(), options.threads, options.memory, added, alpha, options.conjugate_a), {}};
     out.report.bytes_a = a.tile_bytes();
     out.report.peak_host_bytes = out.report.bytes_a + out.tensor.tile_bytes();
     if (adds) {

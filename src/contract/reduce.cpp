@@ -54,7 +54,7 @@ Distribution along(const std::string& labels, char label, int ranks) {
 
 template <Scalar T>
 Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& out, int threads, std::int64_t memory,
-                 std::optional<std::int64_t> added) {
+                 std::optional<std::int64_t> added, std::type_identity_t<T> alpha, bool conjugated) {
     Placement where(x.communicator(), {});
     if (const int ranks = x.communicator().size(); ranks > 1) {
         char label = 0;
@@ -65,7 +65,7 @@ Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& o
                 label = l;
             }
         if (const auto wanted = along(in, label, ranks); !(x.distribution() == wanted))
-            return reduce(redistribute(x, wanted), in, out, threads, memory, added);
+            return reduce(redistribute(x, wanted), in, out, threads, memory, added, alpha, conjugated);
         where.distribution = along(out, label, ranks);
     }
     const auto& grid = x.grid();
@@ -113,6 +113,8 @@ Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& o
         const bool few = shape.tile_count() < 2 * resolve_threads(threads);
         kernels::TransposeArguments<T> arguments;
         arguments.threads = few ? resolve_threads(threads) : 1;
+        arguments.alpha = alpha;
+        arguments.conjugate = conjugated;
         return Tensor<T>::generate(
             shape,
             [&](const TileInfo& info, std::span<T> tile) {
@@ -146,13 +148,15 @@ Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& o
                 }
                 add_strided(x.impl().tile(c->slot), tile.data(), loops);
             }
+            if (alpha != T(1) || conjugated)
+                for (auto& e : tile) e = alpha * conjugate_if(e, conjugated);
         },
         threads, where);
 }
 
 #define TESSERA_INSTANTIATE(T)                                                                             \
     template Tensor<T> reduce(const Tensor<T>&, const std::string&, const std::string&, int, std::int64_t, \
-                              std::optional<std::int64_t>);
+                              std::optional<std::int64_t>, std::type_identity_t<T>, bool);
 TESSERA_INSTANTIATE(float)
 TESSERA_INSTANTIATE(double)
 TESSERA_INSTANTIATE(std::complex<float>)

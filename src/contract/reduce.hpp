@@ -4,17 +4,19 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
 
 #include "tessera/tensor/tensor.hpp"
 
 namespace tessera {
 
-/// From labels `in` (repeats are diagonals) to `out` (each at most once); labels not in `out` are summed.
-/// Sums run over the tiles in ascending ordinal and over elements in row-major order: the same bits always.
-/// memory > 0: BudgetError before any work where x and the result take more, with `added` bytes of a tensor that the
-/// result will be added to also that tensor and the sum.
+/// alpha times (the conjugate of) x, from labels `in` (repeats are diagonals) to `out` (each at most once); labels not
+/// in `out` are summed. Sums run over the tiles in ascending ordinal and over elements in row-major order: the same
+/// bits always. memory > 0: BudgetError before any work where x and the result take more, with `added` bytes of a
+/// tensor that the result will be added to also that tensor and the sum.
 template <Scalar T>
 Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& out, int threads,
-                 std::int64_t memory = 0, std::optional<std::int64_t> added = std::nullopt);
+                 std::int64_t memory = 0, std::optional<std::int64_t> added = std::nullopt,
+                 std::type_identity_t<T> alpha = T(1), bool conjugated = false);
 
 }  // namespace tessera
