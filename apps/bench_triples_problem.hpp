@@ -68,6 +68,8 @@ struct Problem {
         EnergyEpilogue e;
         e.weights = weights;
         for (int n = 0; n < kBlockRank; ++n) e.orbital_energies[n] = energies[n].data();
+        // a, b and c run over the same orbitals.
+        if (weights == TripleWeights::closed_shell) e.orbital_energies[4] = e.orbital_energies[5] = energies[3].data();
         e.singles = singles;
         e.scale = weights == TripleWeights::closed_shell ? 1.0 / 3 : 1.0 / 36;
         return e;

@@ -113,10 +113,21 @@ TEST_F(CudaTriples, BlocksWalkOverManyTiles) {
     const BlockExtents extents{9, 5, 5, 13, 14, 13};
     Case c = eighteen(extents, 3, 20, random);
     const std::vector<double> before(static_cast<std::size_t>(c.volume()), NAN);
-    std::vector<double> want = before;
-    FusedOutput out{want.data(), packed_strides(c.extents), false};
-    ref::fused_contract(c.extents, c.terms, out);
-    EXPECT_LT(error(run(c, out, before, 0), want), 1e-12);
+    const auto check = [&] {
+        std::vector<double> want = before;
+        FusedOutput out{want.data(), packed_strides(c.extents), false};
+        ref::fused_contract(c.extents, c.terms, out);
+        EXPECT_LT(error(run(c, out, before, 0), want), 1e-12) << c.terms.size() << " terms";
+    };
+    check();
+    // Some of the nine splits: the last of them missing, the first, all but four terms.
+    std::vector<FusedTerm> all = c.terms;
+    for (int trial = 0; trial < 8; ++trial) {
+        std::shuffle(all.begin(), all.end(), random);
+        c.terms.assign(all.begin(), all.begin() + 4 + 2 * trial % 14);
+        check();
+    }
+    c.terms = all;
 
     for (int kept : {9, 6, 1}) {
         c.singles.resize(static_cast<std::size_t>(kept));
@@ -126,6 +137,29 @@ TEST_F(CudaTriples, BlocksWalkOverManyTiles) {
         const EnergyEpilogue epilogue = c.epilogue(TripleWeights::spin_orbital, 0.3);
         const double energy = ref::fused_energy(c.extents, c.terms, epilogue);
         EXPECT_NEAR(device_energy(c.extents, c.terms, epilogue, mirror), energy, 1e-12 * std::abs(energy)) << kept;
+    }
+}
+
+/// One list of energies for a, b and c, as in a molecule: orbits of six, three and one tile, any of the nine splits,
+/// any of the disconnected terms.
+TEST_F(CudaTriples, ClosedShellBlocksWalkOverOrbits) {
+    Random random(29);
+    for (int trial = 0; trial < 24; ++trial) {
+        const std::int64_t v = pick(random, {1, 4, 7, 12, 14, 17});
+        const BlockExtents extents{pick(random, {1, 9, 16}), pick(random, {1, 4, 5}), pick(random, {2, 4}), v, v, v};
+        Case c = eighteen(extents, pick(random, {1, 6, 24}), pick(random, {2, 9, 40}), random);
+        std::shuffle(c.terms.begin(), c.terms.end(), random);
+        std::shuffle(c.singles.begin(), c.singles.end(), random);
+        if (trial % 2 == 1) c.terms.resize(1 + random() % 17);
+        if (trial % 3 == 1) c.singles.resize(random() % 9);
+        cuda::Mirror mirror(c.storage);
+        for (const auto& e : c.energies) mirror.add(e);
+        EnergyEpilogue epilogue = c.epilogue(TripleWeights::closed_shell, 0.7);
+        epilogue.orbital_energies[3] = epilogue.orbital_energies[5] = epilogue.orbital_energies[4];
+        const double want = ref::fused_energy(c.extents, c.terms, epilogue);
+        EXPECT_NEAR(device_energy(c.extents, c.terms, epilogue, mirror), want, 1e-12 * std::max(1.0, std::abs(want)))
+            << "trial " << trial << ", " << v << " virtuals, " << c.terms.size() << " terms, " << c.singles.size()
+            << " disconnected";
     }
 }
 

@@ -90,7 +90,7 @@ struct DeviceFused::Impl {
     std::vector<std::pair<int, bool>> targets;
     std::vector<DirectTerm> direct_terms;
     std::int64_t pack_blocks = 0;
-    DeviceBuffer packed, item_table, direct_table, singles_table, partial, scratch, arrived;
+    DeviceBuffer packed, item_table, direct_table, singles_table, partial, scratch, counters;
 
     Impl(const BlockExtents& extents, std::span<const FusedTerm> list, std::span<const FusedTerm> singles,
          const FusedOutput* output, const EnergyEpilogue* epilogue) {
@@ -117,8 +117,9 @@ struct DeviceFused::Impl {
             params.accumulate = output->accumulate ? 1 : 0;
         }
         group_terms(list);
+        const bool walks = can_walk(list, singles);
+        if (walks) params.layout = 2;
         add_directs(list, singles);
-        const bool walks = can_walk(singles);
         if (walks && epilogue != nullptr) add_energies();
         place_operands();
         if (walks) walk(singles);
@@ -261,14 +262,20 @@ struct DeviceFused::Impl {
     }
 
     /// Whether thread blocks can walk over tiles (triples_walk.cuh).
-    bool can_walk(std::span<const FusedTerm> singles) const {
-        if (finish == FusedFinish::orbit || params.direct_terms > 0 || tiles > INT32_MAX || params.groups1 != 6 ||
-            params.groups2 != 3 || params.group[6].mask != 3 || params.group[7].mask != 5 ||
-            params.group[8].mask != 9 || !bulk_copies())
+    bool can_walk(std::span<const FusedTerm> list, std::span<const FusedTerm> singles) const {
+        int stages = 0;
+        for (int n = 0; n < params.groups1 + params.groups2; ++n)
+            stages += (params.group[n].chunks + kStageChunks - 1) / kStageChunks;
+        // What is on its way must be of this tile and the next.
+        if (stages <= kStages || products != static_cast<int>(list.size()) || tiles > INT32_MAX || !bulk_copies())
+            return false;
+        // With one list of energies for a, b and c the denominators of an orbit are the same.
+        if (finish == FusedFinish::orbit &&
+            (params.energies[3] != params.energies[4] || params.energies[3] != params.energies[5]))
             return false;
         unsigned seen = 0;
         for (const FusedTerm& t : singles) {
-            const int number = single_number(t, roles, params.layout).first;
+            const int number = single_number(t, roles, 2).first;
             if (number < 0 || (seen >> number & 1U) != 0) return false;
             seen |= 1U << number;
         }
@@ -289,6 +296,14 @@ struct DeviceFused::Impl {
         }
     }
     void walk(std::span<const FusedTerm> singles) {
+        // The kernel knows its groups by their place; those without terms are empty.
+        PackedGroup all[kNineGroups]{};
+        for (int n = 0, taken = 0; n < kNineGroups; ++n) {
+            if (taken == params.groups1 + params.groups2) break;
+            if (params.group[taken].mask == kNineMasks[n] && (taken < params.groups1 ? 1 : 2) == kNineLayouts[n])
+                all[n] = params.group[taken++];
+        }
+        std::copy_n(all, kNineGroups, params.group);
         std::vector<DirectTerm> ordered(kSingles);
         for (std::size_t n = 0; n < singles.size(); ++n) {
             const auto [number, a] = single_number(singles[n], roles, params.layout);
@@ -364,18 +379,22 @@ struct DeviceFused::Impl {
         partials = params.tile_count > 0 ? grid : tiles;
         if (finish == FusedFinish::orbit) {
             const std::int64_t n = params.tiles[3];
-            partials = params.orbits = tiles / (n * n * n) * (n * (n + 1) * (n + 2) / 6);
-            grid =
-                static_cast<int>(std::min(partials, static_cast<std::int64_t>(multiprocessors()) * kFusedBlocksPerSm));
-            scratch = DeviceBuffer(static_cast<std::size_t>(grid) * 6 * kTileElements * sizeof(double));
+            const bool walks = params.tile_count > 0;
+            params.orbits = tiles / (n * n * n) * (n * (n + 1) * (n + 2) / 6);
+            partials = params.orbits * (walks ? kFusedWarps : 1);
+            grid = static_cast<int>(
+                std::min<std::int64_t>(params.orbits, std::int64_t{multiprocessors()} * kFusedBlocksPerSm));
+            scratch =
+                DeviceBuffer(static_cast<std::size_t>(grid) * (walks ? 2 : 6) * kTileElements * sizeof(double));
             params.scratch = static_cast<double*>(scratch.data());
         }
         partial = DeviceBuffer(static_cast<std::size_t>(partials + 1) * sizeof(double));
         params.partial = static_cast<double*>(partial.data());
         params.scale = scale;
-        arrived = DeviceBuffer(sizeof(unsigned));
-        fill_bytes(arrived.data(), 0, sizeof(unsigned));
-        params.arrived = static_cast<unsigned*>(arrived.data());
+        counters = DeviceBuffer(2 * sizeof(unsigned));
+        fill_bytes(counters.data(), 0, 2 * sizeof(unsigned));
+        params.arrived = static_cast<unsigned*>(counters.data());
+        params.queue = params.arrived + 1;
     }
 
     /// Throws where orbital energies are not finite, or are the reason for an energy that is not.

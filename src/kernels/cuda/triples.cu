@@ -5,12 +5,12 @@
 namespace tessera::kernels::cuda {
 
 void launch_fused(const FusedParams& params, FusedFinish finish, int blocks, StreamHandle stream) {
-    const bool energy = finish == FusedFinish::energy;
-    const auto kernel = finish == FusedFinish::orbit ? device::orbit_kernel
-                        : params.tile_count > 0      ? (energy ? device::walk_kernel<true> : device::walk_kernel<false>)
-                        : energy                     ? device::fused_kernel<true>
-                                                     : device::fused_kernel<false>;
-    const bool singles = energy && params.tile_count > 0 && params.direct_singles > 0;
+    using enum FusedFinish;
+    const bool walks = params.tile_count > 0;
+    const auto kernel = finish == store    ? (walks ? device::walk_kernel<store> : device::fused_kernel<false>)
+                        : finish == energy ? (walks ? device::walk_kernel<energy> : device::fused_kernel<true>)
+                                           : (walks ? device::walk_kernel<orbit> : device::orbit_kernel);
+    const bool singles = finish != store && walks && params.direct_singles > 0;
     const int bytes = (device::kSharedDoubles + (singles ? kSinglesDoubles : 0)) * static_cast<int>(sizeof(double));
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), "shared memory");
     kernel<<<static_cast<unsigned>(blocks), kFusedThreads, bytes, static_cast<cudaStream_t>(stream)>>>(params);
@@ -25,7 +25,7 @@ void launch_reduce(const double* partial, long long count, double scale, double*
 bool bulk_copies() {
     // Of the code that runs here, not of the device: a program made for sm_80 alone has none for newer ones.
     cudaFuncAttributes walking{};
-    check(cudaFuncGetAttributes(&walking, device::walk_kernel<false>), "fused triples");
+    check(cudaFuncGetAttributes(&walking, device::walk_kernel<FusedFinish::store>), "fused triples");
     return walking.ptxVersion >= 90;
 }
 

@@ -91,11 +91,12 @@ struct FusedParams {
     int accumulate;
     const double* energies[6];
     double sign[6];
-    double* partial;  // one per tile, or per orbit
-    double* scratch;  // orbit: six tiles per thread block
+    double* partial;  // one per tile, thread block, orbit, or warp and orbit; then the energy
+    double* scratch;  // orbits: six tiles per thread block, two where it walks
     long long first_tile;
     // Thread blocks that walk over tiles (triples_walk.cuh).
     unsigned tile_count, period[6];    // tiles of one launch, and from one tile to the next along a role
+    unsigned* queue;                   // the next orbit
     const double* padded_energies[6];  // signed, to whole tiles
     unsigned* arrived;                 // thread blocks that are done; the last one sums up
     double scale;
@@ -106,8 +107,10 @@ struct FusedParams {
 /// The disconnected terms of the triples, operands in turn: their slices in shared memory, in doubles. Numbered by the
 /// small operand: three virtual indices times x0, S, loop 0.
 inline constexpr int kSingles = 9;
-/// The groups of all nine splits of three and three: masks 3, 5, 6, 9, 10, 12 in layout 1, then 3, 5, 9 in layout 2.
+/// The groups of all splits of three and three, by layout and mask.
 inline constexpr int kNineGroups = 9;
+inline constexpr int kNineLayouts[kNineGroups] = {1, 1, 1, 1, 1, 1, 2, 2, 2};
+inline constexpr int kNineMasks[kNineGroups] = {3, 5, 6, 9, 10, 12, 3, 5, 9};
 TESSERA_BOTH_SIDES constexpr int single_size(int operand) {
     return operand % 2 == 0 ? (operand / 2 % 3 == 0 ? 32 : 16) : (operand / 2 % 3 == 0 ? 256 : 512);
 }
@@ -122,7 +125,7 @@ static_assert(single_place(17) + single_size(17) == kSinglesDoubles &&
               single_place(5) + single_size(5) == single_place(6));
 
 enum class FusedFinish { store, energy, orbit };
-inline constexpr int kFusedThreads = 256, kFusedBlocksPerSm = 2;
+inline constexpr int kFusedThreads = 256, kFusedWarps = kFusedThreads / 32, kFusedBlocksPerSm = 2;
 
 void launch_pack(const PackItem* items, int count, long long blocks, StreamHandle stream);
 void launch_fused(const FusedParams& params, FusedFinish finish, int blocks, StreamHandle stream);

@@ -22,7 +22,7 @@ __device__ __forceinline__ double block_sum(double value, double* shared) {
     __syncthreads();
     double sum = 0;
     if (threadIdx.x == 0)
-        for (int w = 0; w < kFusedThreads / 32; ++w) sum += shared[w];
+        for (int w = 0; w < kFusedWarps; ++w) sum += shared[w];
     return sum;
 }
 
@@ -120,6 +120,13 @@ __global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm)
 __host__ __device__ constexpr int permuted(int q, int letter) {
     return (q == 0 ? 0x24 : q == 1 ? 0x09 : q == 2 ? 0x12 : q == 3 ? 0x06 : q == 4 ? 0x18 : 0x21) >> 2 * letter & 3;
 }
+template <int N>
+__device__ __forceinline__ int pick(const int (&list)[N], int n) {
+    int x = list[0];
+#pragma unroll
+    for (int m = 1; m < N; ++m) x = n == m ? list[m] : x;
+    return x;
+}
 __host__ __device__ constexpr double closed_shell_weight(int q) { return q == 0 ? 4.0 : q < 3 ? 1.0 : -2.0; }
 
 /// The virtual tiles of an orbit, t[0] >= t[1] >= t[2]; its members give them to a, b and c in some order.
@@ -131,8 +138,7 @@ struct OrbitTiles {
         t[2] = static_cast<int>(number);
     }
     __device__ __forceinline__ int of(int member, int letter) const {
-        const int n = permuted(member, letter);
-        return n == 0 ? t[0] : n == 1 ? t[1] : t[2];
+        return pick(t, permuted(member, letter));
     }
     /// The first member with the tiles of `member` after permutation q.
     __device__ int find(int member, int q) const {
