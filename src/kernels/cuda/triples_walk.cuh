@@ -46,7 +46,7 @@ constexpr int kArriving = 1;
 #endif
 
 /// A tile of an orbit (closed shell). The frame gives a, b and c their tiles: three different ones, whose permutations
-/// are six members; (x, x, y), three, the even permutations; or (x, x, x), one.
+/// are six members; (x, x, y), three, the even permutations; or (x, x, x), one. They come in descending order.
 struct OrbitMember {
     int frame[3];
     int permutation, members;  // members 0: there is no tile
@@ -107,11 +107,11 @@ __device__ __forceinline__ void set_frame(OrbitMember& m, unsigned rest, unsigne
         unsigned long long left = rest, a = 2, b = 1;
         for (unsigned long long next; left >= (next = a * (a - 1) / 2); ++a) left -= next;
         while (left >= b) left -= b++;
-        m = {{static_cast<int>(a), static_cast<int>(b), static_cast<int>(left)}, 0, 6, 0};
+        m = {{static_cast<int>(a), static_cast<int>(b), static_cast<int>(left)}, 5, 6, 0};
     } else if (rest - distinct < n * (n - 1)) {
         const auto pair = static_cast<unsigned>(rest - distinct);
         const int x = static_cast<int>(pair / (tiles - 1)), y = static_cast<int>(pair % (tiles - 1));
-        m = {{x, x, y + (y >= x ? 1 : 0)}, 0, 3, 0};
+        m = {{x, x, y + (y >= x ? 1 : 0)}, 2, 3, 0};
     } else {
         const int x = static_cast<int>(rest - distinct - n * (n - 1));
         m = {{x, x, x}, 0, 1, 0};
@@ -122,8 +122,8 @@ __device__ __forceinline__ void set_frame(OrbitMember& m, unsigned rest, unsigne
 __device__ __forceinline__ void locate_member(WalkShared& w, int count, const FusedParams& p) {
     OrbitMember m = w.member[(count + 3) % 4];
     int tile[6];
-    if (count > 0 && m.permutation + 1 < m.members) {
-        ++m.permutation;
+    if (count > 0 && m.permutation > 0) {
+        --m.permutation;
 #pragma unroll
         for (int n = 0; n < 3; ++n) tile[n] = w.tile[(count + 3) % 4][n];
     } else {
@@ -346,6 +346,11 @@ __device__ __forceinline__ double tile_energy(double (&acc)[32], const FusedPara
 // while it is in the registers, as without weights, and of the six only e and o are kept, in global memory (L2): tiles
 // in accumulator order, in which a permutation of a, b and c changes the accumulator and the warp, not the lane.
 
+/// An addition in L2 that nobody waits for. Others add to the same number at other turns only.
+__device__ __forceinline__ void add_in_place(double* to, double value) {
+    asm volatile("red.global.add.f64 [%0], %1;" ::"l"(to), "d"(value) : "memory");
+}
+
 /// Adds a tile to the sum of its kind: where the frame has the elements that this permutation has in these places.
 __device__ __forceinline__ void add_permuted(const double (&acc)[32], double* sums, int permutation) {
     const int thread = thread_number();
@@ -360,22 +365,18 @@ __device__ __forceinline__ void add_permuted(const double (&acc)[32], double* su
     double* place[8];
 #pragma unroll
     for (int n = 0; n < 8; ++n) place[n] = at + n % 2 * step[0] + n / 2 % 2 * step[1] + n / 4 * step[2];
-    if (permutation % 3 == 0) {
+    const bool first = permutation % 3 == 2;
 #pragma unroll
-        for (int n = 0; n < 32; ++n) place[n % 8][n / 8 * 8 * kFusedThreads] = acc[n];
-        return;
-    }
-#pragma unroll
-    for (int part = 0; part < 32; part += 16) {
-        double old[16];
-#pragma unroll
-        for (int n = 0; n < 16; ++n) old[n] = load_past_l1(place[n % 8] + (part + n) / 8 * 8 * kFusedThreads);
-#pragma unroll
-        for (int n = 0; n < 16; ++n) place[n % 8][(part + n) / 8 * 8 * kFusedThreads] = old[n] + acc[part + n];
+    for (int n = 0; n < 32; ++n) {
+        double* to = place[n % 8] + n / 8 * 8 * kFusedThreads;
+        if (first)
+            *to = acc[n];
+        else
+            add_in_place(to, acc[n]);
     }
 }
 
-/// The second part for an orbit whose sums are complete.
+/// The second part for an orbit whose sums are complete; the extras of its frame are there.
 __device__ __forceinline__ double orbit_energy(double (&g)[32], const FusedParams& p, WalkShared& w, double* sums,
                                                const OrbitMember& member, const int (&occupied)[6], int& fetched,
                                                double* singles) {
@@ -385,8 +386,6 @@ __device__ __forceinline__ double orbit_energy(double (&g)[32], const FusedParam
         tile[n] = occupied[n];
         tile[5 - n] = member.frame[n];
     }
-    fetch_extras(w, fetched, p, tile, singles);
-    barrier_wait(w.extras, fetched % 2);
     const int thread = thread_number();
     const bool distinct = member.members == 6;
     double sum = 0;
@@ -551,15 +550,16 @@ __global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm)
                 ++turn;
             };
             // One tile of three equal ones is all three of its even permutations.
-            int permutation = member.permutation;
+            int permutation = member.members == 1 ? 2 : member.permutation;
 #pragma unroll 1
             do take_turn([&] { add_permuted(run.acc, sums, permutation); });
-            while (member.members == 1 && ++permutation < 3);
+            while (member.members == 1 && --permutation >= 0);
             barrier_wait(w.extras, fetched % 2);
             sum = fma(3.0, tile_energy(run.acc, p, w, singles), sum);
-            release_extras(w);
-            ++fetched;
-            if (member.permutation + 1 == member.members) {
+            if (member.permutation > 0) {
+                release_extras(w);
+                ++fetched;
+            } else {
                 take_turn([&] { sum += orbit_energy(run.acc, p, w, sums, member, tile, fetched, singles); });
 #pragma unroll
                 for (int n = 16; n > 0; n /= 2) sum += __shfl_down_sync(0xffffffffU, sum, n);
