@@ -203,14 +203,7 @@ void bench_triples(const TriplesOptions& options, nlohmann::json& report) {
                                         std::to_string(size.sum)},
                                        threads, report);
             if (!peer.is_null()) {
-                const double seconds = peer["seconds"].get<double>();
-                cases.push_back({{"size", size.name},
-                                 {"variant", "numpy"},
-                                 {"seconds", seconds},
-                                 {"gflops", flops / seconds * 1e-9}});
-                if (!options.quiet)
-                    fmt::print(stderr, "{:5} {:20} {:9.4f} s {:8.1f} GF/s\n", size.name, "numpy", seconds,
-                               flops / seconds * 1e-9);
+                record("numpy", peer["seconds"].get<double>(), flops, peer["max_relative_error"].get<double>());
             }
         }
         // The energies are checked against the plain weights on a stored tensor, which is checked against ref itself.

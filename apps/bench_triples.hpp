@@ -14,7 +14,7 @@ struct TriplesOptions {
     std::vector<std::string> variants;  // fused partially_fused unfused ttgt energy energy_closed_shell; empty: all
     int repeats = 3;
     bool quiet = false;
-    bool peers = false;  // NumPy's einsum too, where it is installed
+    bool peers = false;  // CPU: NumPy's einsum too (variant numpy), where it is installed
 };
 
 /// Fills `report` with cases [{size, variant, seconds, gflops, fraction_of_gemm, max_relative_error}], gemm_gflops and

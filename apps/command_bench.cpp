@@ -151,7 +151,8 @@ void add_triples(CLI::App& bench, const std::shared_ptr<Action>& chosen) {
         ->add_option("--variant", o->bench.variants,
                      "fused partially_fused unfused ttgt energy energy_closed_shell (default: all)")
         ->check(CLI::IsMember({"fused", "partially_fused", "unfused", "ttgt", "energy", "energy_closed_shell"}));
-    command->add_flag("--peers", o->bench.peers, "CPU: time NumPy's einsum too, where it is installed");
+    command->add_flag("--peers", o->bench.peers,
+                      "CPU: time NumPy's einsum too, where it is installed (a device: cuBLAS is always timed)");
     add_common(*command, o->common);
     command->footer("Example: tessera bench triples --size C --variant fused");
     command->callback([o, chosen] {

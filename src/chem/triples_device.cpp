@@ -94,7 +94,8 @@ double device_triples_bytes(std::int64_t occupied, std::int64_t virtuals, std::i
     const double tiles = pv / kLoop;
     const double orbits = k / kLane * 4 * tiles * (tiles + 1) * (tiles + 2) / 6;
     const double scratch = 2.0 * multiprocessors * 6 * 8192;
-    return 8 * (tensors + packed + singles + 8 * orbits + scratch) + (32 << 20);  // tables, and the allocator's rounding
+    return 8 * (tensors + packed + singles + 8 * orbits + scratch) +
+           (32 << 20);  // tables, and the allocator's rounding
 }
 
 TriplesResult device_triples(const kernels::ClosedShellTensors& host, std::span<const int> devices, std::int64_t memory,

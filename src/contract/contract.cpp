@@ -263,6 +263,9 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
     require(old || beta == T(0), "beta is {}, but there is no C to add to: use contract_into", options.beta.real());
     if (old) require_like_result(spec, old->grid(), grid);
     const bool adds = old && beta != T(0);
+    for (const auto* operand : {&a, &b})
+        require(!operand->made() || operand->made()->make,
+                "operand {} is made on demand, but has no function to make it", operand == &a ? 'A' : 'B');
 
     Communicator& ranks = ranks_of(a, b, old, options);
     require_same_call(ranks, spec, a.shape(), b.shape(), options);

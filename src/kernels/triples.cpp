@@ -82,8 +82,11 @@ void check_fused(const BlockExtents& extents, std::span<const FusedTerm> terms, 
     Wide reach = 0, lowest = 0, highest = 0;
     for (int n : order) {
         if (extents[n] == 1) continue;
-        require(magnitude(n) > reach, "fused block: the output overlaps itself, stride {} of index {}",
-                output.stride[n], n);
+        require(
+            magnitude(n) > reach,
+            "fused block: the output overlaps itself or its strides do not nest: stride {} of index {}, and smaller "
+            "ones reach {}",
+            output.stride[n], n, static_cast<std::int64_t>(std::min<Wide>(reach, INT64_MAX)));
         reach += magnitude(n) * (extents[n] - 1);
         add_axis(lowest, highest, extents[n], output.stride[n]);
     }
@@ -194,6 +197,7 @@ std::array<std::int64_t, kBlockRank> packed_strides(const BlockExtents& extents)
     std::array<std::int64_t, kBlockRank> stride{};
     std::int64_t step = 1;
     for (int n = 0; n < kBlockRank; ++n) {
+        require(extents[n] >= 1, "fused block: extent {} of index {} is below 1", extents[n], n);
         stride[n] = step;
         step = checked_multiply(step, extents[n], "fused block");
     }
@@ -230,6 +234,7 @@ FusedTerm make_term(double factor, std::string_view a_indices, const double* a, 
                     b_indices);
             seen |= 1U << n;
             if (is_a) term.a_indices |= 1U << n;
+            require(extents[n] >= 1, "make_term: extent {} of index {} is below 1", extents[n], letter);
             operand.stride[n] = step;
             step = checked_multiply(step, extents[n], "fused operand");
         }

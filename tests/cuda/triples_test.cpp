@@ -120,7 +120,7 @@ TEST_F(CudaTriples, BlocksWalkOverManyTiles) {
         EXPECT_LT(error(run(c, out, before, 0), want), 1e-12) << c.terms.size() << " terms";
     };
     check();
-    // Some of the nine splits: the last of them missing, the first, all but four terms.
+    // Some of the nine splits.
     std::vector<FusedTerm> all = c.terms;
     for (int trial = 0; trial < 8; ++trial) {
         std::shuffle(all.begin(), all.end(), random);

@@ -476,6 +476,11 @@ TEST(ContractBadInput, SaysWhatAndWhere) {
     const GeneratedTensor<double> thrower{b.shape(),
                                           [](const TileInfo&, std::span<double>) { throw UserError("no tile today"); }};
     expect_user_error([&] { contract("ik,kj->ij", a, thrower); }, {"no tile today"});
+    expect_user_error(
+        [&] {
+            contract("ik,kj->ij", a, GeneratedTensor<double>{b.shape(), {}});
+        },
+        {"operand B", "no function"});
     const GeneratedTensor<double> bad{b.shape(),
                                       [](const TileInfo&, std::span<double> x) { std::ranges::fill(x, std::nan("")); }};
     const auto ones =

@@ -444,6 +444,12 @@ TEST(TriplesInput, WrongInputIsAUserError) {
                                {"abi", "kjc"}})
         EXPECT_THROW(make_term(1, a, out.data(), b, out.data(), good.extents, 2), UserError) << a << " " << b;
     EXPECT_NO_THROW(make_term(1, "abi", out.data(), "kjc", out.data(), good.extents, 1));
+    for (std::int64_t extent : {0, -2}) {
+        BlockExtents wrong = good.extents;
+        wrong[4] = extent;
+        EXPECT_THROW(make_term(1, "abi", out.data(), "kjc", out.data(), wrong, 1), UserError) << extent;
+        EXPECT_THROW(packed_strides(wrong), UserError) << extent;
+    }
 }
 
 }  // namespace

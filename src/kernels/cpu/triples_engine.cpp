@@ -145,7 +145,7 @@ void FusedEngine::pack_tile(const Piece& piece, bool p_side, std::int64_t tile, 
     }
     const int positions = p_side ? piece.m : piece.n;
     const int panel = std::min(positions, 4), k = piece.k;
-    // Source offset of each position, or -1 where the tile sticks out of the tensor.
+    // Source offset of each position, or `outside` where the tile sticks out of the tensor.
     constexpr std::int64_t outside = INT64_MIN;
     std::vector<std::int64_t> at{0};
     for (int n : side.indices) {

@@ -384,8 +384,7 @@ struct DeviceFused::Impl {
             partials = params.orbits * (walks ? kFusedWarps : 1);
             grid = static_cast<int>(
                 std::min<std::int64_t>(params.orbits, std::int64_t{multiprocessors()} * kFusedBlocksPerSm));
-            scratch =
-                DeviceBuffer(static_cast<std::size_t>(grid) * (walks ? 2 : 6) * kTileElements * sizeof(double));
+            scratch = DeviceBuffer(static_cast<std::size_t>(grid) * (walks ? 2 : 6) * kTileElements * sizeof(double));
             params.scratch = static_cast<double*>(scratch.data());
         }
         partial = DeviceBuffer(static_cast<std::size_t>(partials + 1) * sizeof(double));

@@ -137,9 +137,7 @@ struct OrbitTiles {
         while (number > t[1]) number -= ++t[1];
         t[2] = static_cast<int>(number);
     }
-    __device__ __forceinline__ int of(int member, int letter) const {
-        return pick(t, permuted(member, letter));
-    }
+    __device__ __forceinline__ int of(int member, int letter) const { return pick(t, permuted(member, letter)); }
     /// The first member with the tiles of `member` after permutation q.
     __device__ int find(int member, int q) const {
         int found = 0;

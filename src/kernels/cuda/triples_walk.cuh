@@ -402,8 +402,8 @@ __device__ __forceinline__ double orbit_energy(double (&g)[32], const FusedParam
 #pragma unroll
             for (int m = 0; m < 8; ++m) {
                 e[m] = load_past_l1(even + (4 * part + m) * kFusedThreads);
-                o[m] = load_past_l1(from + (4 * part + m / 4 * 4) * kFusedThreads + m % 2 * step_a +
-                                    m / 2 % 2 * step_b);
+                o[m] =
+                    load_past_l1(from + (4 * part + m / 4 * 4) * kFusedThreads + m % 2 * step_a + m / 2 % 2 * step_b);
             }
 #pragma unroll
             for (int m = 0; m < 8; ++m) {
