@@ -9,7 +9,7 @@ find_cublas() {
 
 # sanitize PREFIX-OR-FOLDER/ TEST FILTER OUTPUT-STEM [TOOLS]: memcheck (leaks included) and racecheck, each into a file of its own.
 # racecheck takes TEST_race where there is one: a build with -DTESSERA_RACECHECK (make bundle RACECHECK=1). The first line of
-# each file says which build it was. MEMCHECK: further options of memcheck.
+# each file says which build it was. MEMCHECK: further options of memcheck. SANITIZER_SECONDS: of each (300).
 sanitize() {
     command -v compute-sanitizer > /dev/null || return 0
     for tool in ${5:-memcheck racecheck}; do
@@ -26,7 +26,7 @@ sanitize() {
         commit=$(cat "$folder../commit" 2> /dev/null || git -C "$(dirname "$0")" describe --always --dirty --abbrev=12 --exclude='*' 2> /dev/null || echo unknown)
         echo "$name, built $build, of commit $commit: compute-sanitizer --tool $tool $more --gtest_filter=$3" > "$4-$tool.txt"
         # shellcheck disable=SC2086
-        LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:-} timeout "${SANITIZER_SECONDS:-150}" compute-sanitizer --tool $tool $more --target-processes all \
+        LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:-} timeout "${SANITIZER_SECONDS:-300}" compute-sanitizer --tool $tool $more --target-processes all \
             "$folder$name" --gtest_filter="$3" >> "$4-$tool.txt" 2>&1
         echo "$name $tool: status $?: $(tail -1 "$4-$tool.txt")$(grep -q '^Aborted' "$4-$tool.txt" && echo ', but a process aborted')"
     done

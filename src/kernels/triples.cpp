@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <queue>
 #include <tuple>
 
 #include "base/check.hpp"
@@ -126,54 +127,91 @@ void check_energy(const BlockExtents& extents, std::span<const FusedTerm> terms,
                 extents[4], extents[5]);
 }
 
-void check_energy_result(const BlockExtents& extents, const std::array<const double*, kBlockRank>& orbital_energies,
-                         double energy) {
-    // First of all: an infinite denominator leaves out what it divides, and the energy looks like one.
+namespace {
+
+/// All sums of one number of each of three lists, in ascending order, from `low` on. Needs memory for the sums of two.
+class SumsInOrder {
+  public:
+    SumsInOrder(std::array<const double*, 3> lists, std::array<std::int64_t, 3> extents, double low) : pairs_() {
+        pairs_.reserve(static_cast<std::size_t>(extents[1] * extents[2]));
+        for (std::int64_t y = 0; y < extents[1]; ++y)
+            for (std::int64_t z = 0; z < extents[2]; ++z)
+                pairs_.emplace_back(lists[1][y] + lists[2][z], static_cast<std::int64_t>(pairs_.size()));
+        std::ranges::sort(pairs_);
+        for (std::int64_t x = 0; x < extents[0]; ++x) {
+            const double first = lists[0][x];
+            const auto begin =
+                std::ranges::partition_point(pairs_, [&](const auto& p) { return first + p.first < low; });
+            push({0, first, x, static_cast<std::size_t>(begin - pairs_.begin())});
+        }
+    }
+    bool done() const { return heads_.empty(); }
+    double value() const { return heads_.top().sum; }
+    /// Of the three: the last one fastest.
+    std::int64_t number() const {
+        return heads_.top().x * static_cast<std::int64_t>(pairs_.size()) + pairs_[heads_.top().pair].second;
+    }
+    void next() {
+        Head head = heads_.top();
+        heads_.pop();
+        ++head.pair;
+        push(head);
+    }
+
+  private:
+    /// The next sum with number x of the first list.
+    struct Head {
+        double sum, first;
+        std::int64_t x;
+        std::size_t pair;
+        bool operator>(const Head& other) const { return std::tie(sum, x) > std::tie(other.sum, other.x); }
+    };
+    void push(Head head) {
+        if (head.pair == pairs_.size()) return;
+        head.sum = head.first + pairs_[head.pair].first;
+        heads_.push(head);
+    }
+    std::vector<std::pair<double, std::int64_t>> pairs_;
+    std::priority_queue<Head, std::vector<Head>, std::greater<>> heads_;
+};
+
+}  // namespace
+
+void check_denominators(const BlockExtents& extents, const std::array<const double*, kBlockRank>& orbital_energies) {
+    // An infinite denominator leaves out what it divides, and the energy looks like one.
     for (int n = 0; n < kBlockRank; ++n)
         for (std::int64_t x = 0; x < extents[n]; ++x)
             require(std::isfinite(orbital_energies[n][x]), "triples energy: orbital energy {} of index {} is {}", x, n,
                     orbital_energies[n][x]);
-    constexpr double kVanishes = 1e-13;  // sums of energies are no better than this
     // As a rule all virtual sums lie on one side of all occupied ones, which the ends of the ranges show.
-    double low[2] = {0, 0}, high[2] = {0, 0};
+    double low[2] = {0, 0}, high[2] = {0, 0}, size = 0;
     for (int n = 0; n < kBlockRank; ++n) {
         const auto [least, most] = std::minmax_element(orbital_energies[n], orbital_energies[n] + extents[n]);
         low[n / 3] += *least;
         high[n / 3] += *most;
+        size += std::max(std::abs(*least), std::abs(*most));
     }
-    const bool apart = low[1] - high[0] > kVanishes || low[0] - high[1] > kVanishes;
-    if (std::isfinite(energy) && apart) return;
-    // Sums over three indices, with which of each they are: the nearest of both sides.
-    const auto sums = [&](int first) {
-        std::vector<std::pair<double, std::int64_t>> list;
-        std::int64_t number = 0;
-        for (std::int64_t x = 0; x < extents[first]; ++x)
-            for (std::int64_t y = 0; y < extents[first + 1]; ++y)
-                for (std::int64_t z = 0; z < extents[first + 2]; ++z)
-                    list.emplace_back(
-                        orbital_energies[first][x] + orbital_energies[first + 1][y] + orbital_energies[first + 2][z],
-                        number++);
-        std::ranges::sort(list);
-        return list;
+    const double vanishes = 1e-14 * std::max(10.0, size);  // sums of energies are no better than this
+    const double from = std::max(low[0], low[1]) - vanishes, to = std::min(high[0], high[1]) + vanishes;
+    // The nearest of both sides lie next to each other in ascending order.
+    const auto side = [&](int first) {
+        return SumsInOrder({orbital_energies[first], orbital_energies[first + 1], orbital_energies[first + 2]},
+                           {extents[first], extents[first + 1], extents[first + 2]}, from);
     };
-    constexpr double kMostSums = 1 << 24;
-    for (int first : {0, 3})
-        if (static_cast<double>(extents[first]) * static_cast<double>(extents[first + 1]) *
-                static_cast<double>(extents[first + 2]) >
-            kMostSums)
-            return;
-    const auto occupied = sums(0), virtuals = sums(3);
+    if (from > to) return;
     double least = INFINITY;
     std::int64_t at[2] = {0, 0};
-    std::size_t v = 0;
-    for (const auto& [e, number] : occupied) {
-        while (v + 1 < virtuals.size() && std::abs(virtuals[v + 1].first - e) <= std::abs(virtuals[v].first - e)) ++v;
-        if (std::abs(e - virtuals[v].first) >= least) continue;
-        least = std::abs(e - virtuals[v].first);
-        at[0] = number;
-        at[1] = virtuals[v].second;
+    for (auto occupied = side(0), virtuals = side(3); !occupied.done() && !virtuals.done();) {
+        const double difference = occupied.value() - virtuals.value();
+        if (std::min(occupied.value(), virtuals.value()) > to) break;
+        if (std::abs(difference) < least) {
+            least = std::abs(difference);
+            at[0] = occupied.number();
+            at[1] = virtuals.number();
+        }
+        (difference < 0 ? occupied : virtuals).next();
     }
-    if (least > kVanishes) return;
+    if (least > vanishes) return;
     const auto index = [&](int n) {
         std::int64_t rest = at[n / 3];
         for (int m = n / 3 * 3 + 2; m > n; --m) rest /= extents[m];

@@ -368,10 +368,9 @@ TEST(TriplesInput, DenominatorsOfZeroAreNamed) {
         set(4, 3, NAN);
         EXPECT_THROW(fused_energy(c.extents, c.terms, epilogue), UserError);
     }
-    // Operands that are not finite are not the orbital energies' fault.
     const double one = 1, far = 9;
-    EXPECT_THROW(check_energy_result({1, 1, 1, 1, 1, 1}, {&one, &one, &one, &one, &one, &one}, 1.0), UserError);
-    EXPECT_NO_THROW(check_energy_result({1, 1, 1, 1, 1, 1}, {&one, &one, &one, &far, &one, &one}, 1.0));
+    EXPECT_THROW(check_denominators({1, 1, 1, 1, 1, 1}, {&one, &one, &one, &one, &one, &one}), UserError);
+    EXPECT_NO_THROW(check_denominators({1, 1, 1, 1, 1, 1}, {&one, &one, &one, &far, &one, &one}));
     // In whatever order they are added up: rounding makes most of these denominators 1e-17 instead of 0.
     std::array<double, 3> occupied{0.1, 0.2, 0.3};
     do {
@@ -385,7 +384,61 @@ TEST(TriplesInput, DenominatorsOfZeroAreNamed) {
             EXPECT_THROW(ref::fused_energy(c.extents, c.terms, epilogue), UserError);
         } while (std::ranges::next_permutation(virtuals).found);
     } while (std::ranges::next_permutation(occupied).found);
-    EXPECT_NO_THROW(check_energy_result({1, 1, 1, 1, 1, 1}, {&one, &one, &one, &far, &far, &far}, NAN));
+    // The same far from one, where sums round to more.
+    std::array<double, 3> occupied_large{1000.1, 1000.2, 1000.3};
+    do {
+        std::array<double, 3> virtuals{1000.1, 1000.2, 1000.3};
+        do {
+            EXPECT_THROW(
+                check_denominators({1, 1, 1, 1, 1, 1}, {&occupied_large[0], &occupied_large[1], &occupied_large[2],
+                                                        &virtuals[0], &virtuals[1], &virtuals[2]}),
+                UserError);
+        } while (std::ranges::next_permutation(virtuals).found);
+    } while (std::ranges::next_permutation(occupied_large).found);
+}
+
+/// Against the loop over all of them: sums that meet and sums that only come near, and more of them than are stored.
+TEST(TriplesInput, MeetingSumsAreFound) {
+    Random random(14);
+    int met = 0;
+    for (int trial = 0; trial < 200; ++trial) {
+        BlockExtents extents{};
+        std::array<std::vector<double>, 6> lists;
+        std::array<const double*, 6> energies{};
+        for (int n = 0; n < 6; ++n) {
+            extents[n] = pick(random, {1, 2, 3, 5});
+            lists[n].resize(static_cast<std::size_t>(extents[n]));
+            for (double& e : lists[n]) e = 0.01 * static_cast<double>(random() % 400) + (n < 3 ? 0 : trial % 3);
+            energies[n] = lists[n].data();
+        }
+        double least = INFINITY;
+        for (double k : lists[0])
+            for (double j : lists[1])
+                for (double i : lists[2])
+                    for (double c : lists[3])
+                        for (double b : lists[4])
+                            for (double a : lists[5]) least = std::min(least, std::abs(k + j + i - c - b - a));
+        const bool meets = least < 1e-10;  // they are multiples of 0.01
+        met += meets ? 1 : 0;
+        bool thrown = false;
+        try {
+            check_denominators(extents, energies);
+        } catch (const UserError&) {
+            thrown = true;
+        }
+        EXPECT_EQ(thrown, meets) << "trial " << trial << ", nearest " << least;
+    }
+    EXPECT_GT(met, 20);
+    EXPECT_LT(met, 160);
+    // 270 virtual orbitals: 19.7 million sums, one of them the occupied one.
+    std::vector<double> many(270);
+    for (std::size_t n = 0; n < many.size(); ++n) many[n] = static_cast<double>(n) + 0.25;
+    const double occupied[] = {100.25, 200.25, 151.3};
+    const std::array<const double*, 6> lists{&occupied[0], &occupied[1], &occupied[2],
+                                             many.data(),  many.data(),  many.data()};
+    EXPECT_NO_THROW(check_denominators({1, 1, 1, 270, 270, 270}, lists));
+    many[269] = 151.3;
+    EXPECT_THROW(check_denominators({1, 1, 1, 270, 270, 270}, lists), UserError);
 }
 
 TEST(TriplesInput, WrongInputIsAUserError) {

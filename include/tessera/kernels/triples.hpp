@@ -126,10 +126,8 @@ void check_terms(const BlockExtents& extents, std::span<const FusedTerm> terms, 
 void check_fused(const BlockExtents& extents, std::span<const FusedTerm> terms, const FusedOutput& output);
 void check_energy(const BlockExtents& extents, std::span<const FusedTerm> terms, const EnergyEpilogue& epilogue);
 
-/// UserError where orbital energies (on the host) are not finite, or where the energy is not and a denominator of zero
-/// is why. Says which.
-void check_energy_result(const BlockExtents& extents, const std::array<const double*, kBlockRank>& orbital_energies,
-                         double energy);
+/// UserError where orbital energies (on the host) are not finite, or occupied and virtual sums meet: says which.
+void check_denominators(const BlockExtents& extents, const std::array<const double*, kBlockRank>& orbital_energies);
 
 /// 2 * (product of the extents) * (sum of the summed extents), a double because it is a count of work.
 double fused_flops(const BlockExtents& extents, std::span<const FusedTerm> terms);

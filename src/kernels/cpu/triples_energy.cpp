@@ -136,6 +136,7 @@ std::vector<std::int64_t> representatives(const BlockTiling& t) {
 double fused_energy(const BlockExtents& extents, std::span<const FusedTerm> terms, const EnergyEpilogue& epilogue,
                     const FusedOptions& options) {
     check_energy(extents, terms, epilogue);
+    check_denominators(extents, epilogue.orbital_energies);
     const bool closed = epilogue.weights == TripleWeights::closed_shell;
     const int threads = resolve_threads(options.threads);
     const cpu::KernelChoice choice = cpu::kernel_for(options.isa);
@@ -162,7 +163,6 @@ double fused_energy(const BlockExtents& extents, std::span<const FusedTerm> term
             pair.compute(t, block, engine, singles);
             return spin_orbital_part(denominators, block, pair, choice.energy_row);
         });
-    check_energy_result(extents, epilogue.orbital_energies, energy);
     return epilogue.scale * energy;
 }
 

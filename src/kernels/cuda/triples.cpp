@@ -396,8 +396,8 @@ struct DeviceFused::Impl {
         params.queue = params.arrived + 1;
     }
 
-    /// Throws where orbital energies are not finite, or are the reason for an energy that is not.
-    void check(double energy, StreamHandle stream) const {
+    /// As check_denominators.
+    void check(StreamHandle stream) const {
         std::array<std::vector<double>, 6> lists;
         BlockExtents extents{};
         std::array<const double*, 6> energies{};
@@ -408,7 +408,7 @@ struct DeviceFused::Impl {
             extents[roles[n]] = params.extent[n];
             energies[roles[n]] = list.data();
         }
-        check_energy_result(extents, energies, energy);
+        check_denominators(extents, energies);
     }
 
     void launch(StreamHandle stream) const {
@@ -455,15 +455,15 @@ double DeviceFused::energy(StreamHandle stream) const {
     require(impl_->ran, "device triples: there is no energy before the first run");
     double value = 0;
     copy_to_host(&value, impl_->params.partial + impl_->partials, sizeof(double), stream);
-    impl_->check(value, stream);
+    impl_->check(stream);
     return value;
 }
 
 std::string DeviceFused::description() const {
     const Impl& x = *impl_;
-    return fmt::format("roles {}, {} products in {}+{} groups, {} direct, {:.1f} MB packed", fmt::join(x.roles, ""),
+    return fmt::format("roles {}, {} products in {}+{} groups, {} direct, {:.1f} MB packed{}", fmt::join(x.roles, ""),
                        x.products, x.params.groups1, x.params.groups2, x.params.direct_terms + x.params.direct_singles,
-                       static_cast<double>(x.packed.bytes()) * 1e-6);
+                       static_cast<double>(x.packed.bytes()) * 1e-6, x.params.tile_count > 0 ? ", walks" : "");
 }
 
 }  // namespace tessera::kernels::cuda

@@ -24,9 +24,9 @@ class DeviceFused {
 
     /// Asynchronous. Reads the operands anew; one run at a time per object.
     void run(StreamHandle stream = nullptr) const;
-    /// Waits for the last run; the same bits every time. UserError before the first one, and as check_energy_result.
+    /// Waits for the last run; the same bits every time. UserError before the first one, and as check_denominators.
     double energy(StreamHandle stream = nullptr) const;
-    /// Roles, groups and packed bytes in words.
+    /// Roles, groups, packed bytes and whether thread blocks walk over tiles, in words.
     std::string description() const;
 
   private:

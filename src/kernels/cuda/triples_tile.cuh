@@ -36,7 +36,7 @@ __device__ __forceinline__ void store_streaming(double* to, double value) {
 }
 __device__ __forceinline__ double load_past_l1(const double* from) {
     double value;
-    asm volatile("ld.global.cg.f64 %0, [%1];" : "=d"(value) : "l"(from));
+    asm volatile("ld.global.cg.f64 %0, [%1];" : "=d"(value) : "l"(from) : "memory");
     return value;
 }
 

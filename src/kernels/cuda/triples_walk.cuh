@@ -120,9 +120,10 @@ __device__ __forceinline__ void set_frame(OrbitMember& m, unsigned rest, unsigne
 /// By the first warp: the count-th tile of this thread block is the next member of its orbit, or the first of another
 /// one, which it takes from a queue.
 __device__ __forceinline__ void locate_member(WalkShared& w, int count, const FusedParams& p) {
-    OrbitMember m = w.member[(count + 3) % 4];
+    OrbitMember m{};
     int tile[6];
-    if (count > 0 && m.permutation > 0) {
+    if (count > 0) m = w.member[(count + 3) % 4];
+    if (m.permutation > 0) {
         --m.permutation;
 #pragma unroll
         for (int n = 0; n < 3; ++n) tile[n] = w.tile[(count + 3) % 4][n];
@@ -301,20 +302,21 @@ __device__ __forceinline__ int thread_number() {
     return thread;
 }
 
-/// Denominators of a thread's accumulators, in parts: accumulator 4 n + m is over slow(n) + fast[m].
+/// Denominators of a thread's accumulators (in layout 2, as all that walks), in parts: accumulator 4 n + m is over
+/// slow(n) + fast[m].
 struct WalkDenominators {
     const WalkShared& w;
-    int loop0, half1;
+    int half1;
     double lanes, fast[4];
-    __device__ __forceinline__ WalkDenominators(const FusedParams& p, const WalkShared& shared, int thread)
-        : w(shared), loop0(p.layout == 2 ? 1 : 2), half1(thread / 32 % 2) {
-        lanes = w.energies[0][thread % 32 / 4] + w.energies[3 - loop0][thread % 4];
+    __device__ __forceinline__ WalkDenominators(const WalkShared& shared, int thread)
+        : w(shared), half1(thread / 32 % 2) {
+        lanes = w.energies[0][thread % 32 / 4] + w.energies[lane_role(2)][thread % 4];
 #pragma unroll
         for (int n = 0; n < 4; ++n)
             fast[n] = w.energies[4][2 * (thread / 64 % 2) + n / 2] + w.energies[5][2 * (thread / 128) + n % 2];
     }
     __device__ __forceinline__ double slow(int n) const {
-        return lanes + w.energies[loop0][n / 2] + w.energies[3][2 * half1 + n % 2];
+        return lanes + w.energies[loop_role(2, 0)][n / 2] + w.energies[3][2 * half1 + n % 2];
     }
 };
 
@@ -323,7 +325,7 @@ struct WalkDenominators {
 __device__ __forceinline__ double tile_energy(double (&acc)[32], const FusedParams& p, const WalkShared& w,
                                               const double* singles) {
     const int thread = thread_number();
-    const WalkDenominators d(p, w, thread);
+    const WalkDenominators d(w, thread);
     double sum[2] = {0, 0};
 #pragma unroll
     for (int n = 0; n < 8; ++n) {
@@ -390,7 +392,7 @@ __device__ __forceinline__ double orbit_energy(double (&g)[32], const FusedParam
     const bool distinct = member.members == 6;
     double sum = 0;
     {
-        const WalkDenominators d(p, w, thread);
+        const WalkDenominators d(w, thread);
         double* const even = sums + thread;
         double* const odd = even + kTileElements;
         // Where a and b have the same tile, o is e with a and b in each other's place.
@@ -593,8 +595,19 @@ __global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm)
         __threadfence();
         if (orbits && threadIdx.x == 0) *p.queue = 0;
         const long long partials = orbits ? p.orbits * kFusedWarps : gridDim.x;
+        constexpr int ahead = 8;  // loads under way together
+        double part[ahead] = {};
+        for (long long first = threadIdx.x; first < partials; first += ahead * kFusedThreads) {
+            double x[ahead];
+#pragma unroll
+            for (int m = 0; m < ahead; ++m)
+                x[m] = load_past_l1(p.partial + min(first + m * kFusedThreads, partials - 1));
+#pragma unroll
+            for (int m = 0; m < ahead; ++m) part[m] += first + m * kFusedThreads < partials ? x[m] : 0.0;
+        }
         sum = 0;
-        for (long long n = threadIdx.x; n < partials; n += kFusedThreads) sum += load_past_l1(p.partial + n);
+#pragma unroll
+        for (double x : part) sum += x;
         sum = block_sum(sum, shared);
         if (threadIdx.x == 0) p.partial[partials] = p.scale * sum;
     }
