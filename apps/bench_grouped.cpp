@@ -74,29 +74,22 @@ struct Workload {
     }
 };
 
-/// 400 products, each extent uniform in 400..1000, chains of 4; longest chains first, as lists should be, or as drawn.
-Workload irregular(bool longest_first) {
+/// 400 products, each extent uniform in 400..1000, chains of 4, in the order in which they are drawn.
+Workload irregular() {
     Workload w;
-    w.name = longest_first ? "irregular" : "irregular, as drawn";
-    if (longest_first) w.wanted_tflops = 45;
+    w.name = "irregular";
+    w.wanted_tflops = 45;
     std::mt19937_64 random(5);
     const auto extent = [&] { return static_cast<std::int64_t>(400 + random() % 601); };
-    struct Plan {
-        std::int64_t m, n, k[4], sum;
-    };
-    std::vector<Plan> plans(100);
-    for (Plan& p : plans) {
-        p.m = extent(), p.n = extent(), p.sum = 0;
-        for (std::int64_t& k : p.k) p.sum += k = extent();
-    }
-    if (longest_first) std::ranges::stable_sort(plans, std::greater{}, &Plan::sum);
-    for (const Plan& p : plans) {
-        Target t{p.m, p.n, cuda::padded_ld(p.n, ScalarKind::f64), 0, static_cast<std::int64_t>(w.links.size()), 4};
-        for (std::int64_t k : p.k) {
-            const std::int32_t a = w.operand(p.m, k);
-            w.links.push_back({a, w.operand(k, p.n)});
+    for (int tile = 0; tile < 100; ++tile) {
+        const std::int64_t m = extent(), n = extent();
+        w.targets.push_back(
+            {m, n, cuda::padded_ld(n, ScalarKind::f64), 0, static_cast<std::int64_t>(w.links.size()), 4});
+        for (int link = 0; link < 4; ++link) {
+            const std::int64_t k = extent();
+            const std::int32_t a = w.operand(m, k);
+            w.links.push_back({a, w.operand(k, n)});
         }
-        w.targets.push_back(t);
     }
     for (Target& t : w.targets) t.at = w.place(t.m, t.ld);
     return w;
@@ -305,7 +298,7 @@ void bench_grouped(const GroupedOptions& options, nlohmann::json& report) {
     const auto add = [&](const Workload& w) {
         rows.push_back(run_row(w, options, cublas, info.multiprocessors, failures));
     };
-    if (wanted("irregular")) add(irregular(true)), add(irregular(false));
+    if (wanted("irregular")) add(irregular());
     if (wanted("64")) add(blocks(64, 300, 25));
     if (wanted("32")) add(blocks(32, 600, 13));
     if (wanted("23")) add(blocks(23, 700, 9));

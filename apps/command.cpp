@@ -130,16 +130,17 @@ ContractOptions library_options(const ContractionOptions& o, const CommonOptions
     require(std::isfinite(o.alpha), "--alpha {} is not finite", o.alpha);
     require(std::isfinite(o.beta), "--beta {} is not finite", o.beta);
     require(std::isfinite(o.filter) && o.filter >= 0, "--filter {} is not a finite number >= 0", o.filter);
+    require(o.blocks == "auto" || o.blocks == "columns" || o.blocks == "patches" || o.blocks == "worst_fit",
+            "--blocks {}: one of auto, columns, patches, worst_fit", o.blocks);
+    const std::int64_t memory = o.memory.empty() ? 0 : parse_bytes(o.memory);
     ContractOptions out;
     out.alpha = o.alpha;
     out.beta = o.beta;
     out.filter = o.filter;
-    out.devices = parse_devices(o.devices);
-    (out.devices.empty() ? out.memory : out.device_memory) = o.memory.empty() ? 0 : parse_bytes(o.memory);
+    out.devices = parse_devices(o.devices);  // last of what is wrong anywhere: there may be no device here
+    (out.devices.empty() ? out.memory : out.device_memory) = memory;
     out.threads = common.threads;
     out.algorithm = o.algorithm;
-    require(o.blocks == "auto" || o.blocks == "columns" || o.blocks == "patches" || o.blocks == "worst_fit",
-            "--blocks {}: one of auto, columns, patches, worst_fit", o.blocks);
     require(o.blocks == "auto" || !out.devices.empty(), "--blocks {}: only devices have blocks; give --devices",
             o.blocks);
     out.blocks = o.blocks;

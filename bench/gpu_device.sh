@@ -64,11 +64,12 @@ for row in $rows; do
                 grep -A4 Failure "$out/$name.log" | head -40
             done
             # Ranks that share the GPU, where the machine can start ranks.
-            for name in contract energy; do
-                command -v mpirun > /dev/null || { echo "cuda_mpi_${name}_test: not run, no mpirun here" && continue; }
-                limited 150 mpi_ranks 2 cuda_mpi_${name}_test "--gtest_filter=*SameBits*:*IsThatOfOneRank*" > "$out/cuda_mpi_$name.log" 2>&1
-                echo "cuda_mpi_${name}_test on 2 ranks: status $?: $(tail -1 "$out/cuda_mpi_$name.log")"
-                grep -A4 Failure "$out/cuda_mpi_$name.log" | head -40
+            for name in contract.2 contract.3 energy.2; do
+                ranks=${name#*.} name=cuda_mpi_${name%.*}
+                command -v mpirun > /dev/null || { echo "${name}_test: not run, no mpirun here" && continue; }
+                limited 150 mpi_ranks "$ranks" ${name}_test "--gtest_filter=*SameBits*:*IsThatOfOneRank*" > "$out/$name-$ranks.log" 2>&1
+                echo "${name}_test on $ranks ranks: status $?: $(tail -1 "$out/$name-$ranks.log")"
+                grep -A4 Failure "$out/$name-$ranks.log" | head -40
             done
             # The command line on the device, its errors included.
             MOLECULES=$molecules limited 150 command_line > "$out/command_line.log" 2>&1

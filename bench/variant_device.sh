@@ -1,5 +1,6 @@
 #!/bin/sh
-# A bundle that was built otherwise, on a device: all CUDA tests, then the grouped and the triples table.
+# A bundle on a device: all CUDA tests, the grouped and the triples table; what of, and how it ended, in tests.txt.
+# make bundle: the programs as released.
 # make bundle-sm80: the kernels as sm_80 runs them (m8n8k4 matrix instructions, no barriers of Hopper's); holds nothing but
 # PTX of compute_80, which the driver compiles for the device it finds.
 # make cuda12: compiled by clang against CUDA 12.5, whose runtime goes along.

@@ -43,5 +43,5 @@ cmake --preset release -B "$build" --log-level=WARNING -DTESSERA_PEERS=OFF -DCUD
     -DCMAKE_CUDA_COMPILER=clang++-19 -DCMAKE_CUDA_ARCHITECTURES="80-real;90a-real" -DCMAKE_BUILD_RPATH="$kit/lib64" -DCMAKE_CUDA_FLAGS="-isystem $kit/include"
 cmake --build "$build" --parallel "${2:-$(nproc)}" --target cuda_tests
 # An installed toolkit's headers in /usr/local/include would be found before clang's own choice.
-others=$(ninja -C "$build" -t deps | grep -E '/cuda_runtime_api[.]h$' | grep -v -F "$kit/" | sort -u || true)
+others=$(ninja -C "$build" -t deps | grep -E '/(cuda[a-z_]*|host_defines|vector_types)[.]h$' | grep -v -F "$kit/" | sort -u || true)
 [ -z "$others" ] || { echo "cuda12: headers of another toolkit were used:$others" >&2; exit 1; }

@@ -410,7 +410,8 @@ void Simulator::handle(const Event& e) {
                 constexpr LaneKind kinds[] = {LaneKind::compute, LaneKind::load, LaneKind::store, LaneKind::copy};
                 const double amount =
                     s.kind == StepKind::compute ? costs_.compute(s, machine_.device.gemm).flops : costs_.bytes(s);
-                span({s.rank, kinds[stream % kStreams], s.device}, e.id, started_[stream], now_, amount);
+                const LaneKind kind = s.kind == StepKind::make ? LaneKind::make : kinds[stream % kStreams];
+                span({s.rank, kind, s.device}, e.id, started_[stream], now_, amount);
             }
             stream_busy_[stream] = 0;
             complete(e.id);

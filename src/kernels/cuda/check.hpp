@@ -14,7 +14,8 @@ inline bool is_of_kernel(cudaError_t status) {
     return status == cudaErrorIllegalAddress || status == cudaErrorMisalignedAddress ||
            status == cudaErrorIllegalInstruction || status == cudaErrorInvalidPc || status == cudaErrorAssert ||
            status == cudaErrorInvalidAddressSpace || status == cudaErrorLaunchFailure ||
-           status == cudaErrorHardwareStackError;
+           status == cudaErrorHardwareStackError || status == cudaErrorLaunchTimeout ||
+           status == cudaErrorECCUncorrectable;
 }
 
 inline void check(cudaError_t status, const char* what) {

@@ -1,6 +1,7 @@
 // The host side of the device lists: checks, block shapes, images.
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <limits>
 
 #include "base/check.hpp"
@@ -89,6 +90,8 @@ void GroupedList::add_product(DeviceAddress a, std::int64_t lda, DeviceAddress b
     ++tile.product_count;
 }
 
+constexpr int kShortList = 32;  // large work items a multiprocessor
+
 GroupedLaunch GroupedList::plan(int multiprocessors, const GroupedTuning& tuning) {
     launch_ = {};
     launch_.kind = kind_;
@@ -125,6 +128,17 @@ GroupedLaunch GroupedList::plan(int multiprocessors, const GroupedTuning& tuning
                 item.column_pieces = static_cast<std::uint16_t>(columns.begin(q + 1) - columns.begin(q));
                 items_[shape].push_back(item);
             }
+    }
+    // A short list ends late where its last items are long: the longest chains first. Long lists keep their order, in
+    // which neighbours share operands. The bits are the same.
+    auto& first = items_[0];
+    if (static_cast<std::int64_t>(first.size()) < std::int64_t{kShortList} * multiprocessors) {
+        std::vector<std::int64_t> length(tiles_.size(), 0);
+        for (std::size_t i = 0; i < tiles_.size(); ++i)
+            for (std::int64_t p = 0; p < tiles_[i].product_count; ++p)
+                length[i] += products_[static_cast<std::size_t>(tiles_[i].first_product + p)].k;
+        std::ranges::stable_sort(first, std::greater{},
+                                 [&](const GroupedItem& item) { return length[static_cast<std::size_t>(item.tile)]; });
     }
     std::int64_t at = kGroupedHeaderBytes;
     launch_.tiles_at = at;
