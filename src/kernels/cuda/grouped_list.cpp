@@ -129,16 +129,21 @@ GroupedLaunch GroupedList::plan(int multiprocessors, const GroupedTuning& tuning
                 items_[shape].push_back(item);
             }
     }
-    // A short list ends late where its last items are long: the longest chains first. Long lists keep their order, in
-    // which neighbours share operands. The bits are the same.
+    // A short list ends late where its last items are long: those with most work first. The items of a tile, which
+    // share operands, stay together; long lists keep their order, in which neighbours share them too. The bits are the
+    // same.
     auto& first = items_[0];
     if (static_cast<std::int64_t>(first.size()) < std::int64_t{kShortList} * multiprocessors) {
-        std::vector<std::int64_t> length(tiles_.size(), 0);
-        for (std::size_t i = 0; i < tiles_.size(); ++i)
-            for (std::int64_t p = 0; p < tiles_[i].product_count; ++p)
-                length[i] += products_[static_cast<std::size_t>(tiles_[i].first_product + p)].k;
+        std::vector<double> work(tiles_.size(), 0);
+        for (std::size_t i = 0; i < tiles_.size(); ++i) {
+            const GroupedTile& t = tiles_[i];
+            if (t.m == 0 || t.n == 0) continue;
+            for (std::int64_t p = 0; p < t.product_count; ++p)
+                work[i] += products_[static_cast<std::size_t>(t.first_product + p)].k;
+            work[i] *= static_cast<double>(t.m) * t.n / static_cast<double>(blocks_of(t, 0));
+        }
         std::ranges::stable_sort(first, std::greater{},
-                                 [&](const GroupedItem& item) { return length[static_cast<std::size_t>(item.tile)]; });
+                                 [&](const GroupedItem& item) { return work[static_cast<std::size_t>(item.tile)]; });
     }
     std::int64_t at = kGroupedHeaderBytes;
     launch_.tiles_at = at;
