@@ -132,7 +132,7 @@ namespace {
 /// All sums of one number of each of three lists, in ascending order, from `low` on. Needs memory for the sums of two.
 class SumsInOrder {
   public:
-    SumsInOrder(std::array<const double*, 3> lists, std::array<std::int64_t, 3> extents, double low) : pairs_() {
+    SumsInOrder(std::array<const double*, 3> lists, std::array<std::int64_t, 3> extents, double low) {
         pairs_.reserve(static_cast<std::size_t>(extents[1] * extents[2]));
         for (std::int64_t y = 0; y < extents[1]; ++y)
             for (std::int64_t z = 0; z < extents[2]; ++z)
