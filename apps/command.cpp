@@ -137,7 +137,7 @@ ContractOptions library_options(const ContractionOptions& o, const CommonOptions
     out.alpha = o.alpha;
     out.beta = o.beta;
     out.filter = o.filter;
-    out.devices = parse_devices(o.devices);  // last of what is wrong anywhere: there may be no device here
+    out.devices = parse_devices(o.devices);
     (out.devices.empty() ? out.memory : out.device_memory) = memory;
     out.threads = common.threads;
     out.algorithm = o.algorithm;

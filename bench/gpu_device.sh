@@ -64,7 +64,7 @@ for row in $rows; do
                 grep -A4 Failure "$out/$name.log" | head -40
             done
             # Ranks that share the GPU, where the machine can start ranks.
-            for name in contract.2 contract.3 energy.2; do
+            for name in contract.2 contract.3 energy.2 energy.3; do
                 ranks=${name#*.} name=cuda_mpi_${name%.*}
                 command -v mpirun > /dev/null || { echo "${name}_test: not run, no mpirun here" && continue; }
                 limited 150 mpi_ranks "$ranks" ${name}_test "--gtest_filter=*SameBits*:*IsThatOfOneRank*" > "$out/$name-$ranks.log" 2>&1

@@ -129,27 +129,32 @@ void check_energy(const BlockExtents& extents, std::span<const FusedTerm> terms,
 
 namespace {
 
-/// All sums of one number of each of three lists, in ascending order, from `low` on. Needs memory for the sums of two.
+/// All sums of one number of each of three lists, in ascending order, from `low` on. Needs memory for the sums of the
+/// two shorter ones.
 class SumsInOrder {
   public:
-    SumsInOrder(std::array<const double*, 3> lists, std::array<std::int64_t, 3> extents, double low) {
-        pairs_.reserve(static_cast<std::size_t>(extents[1] * extents[2]));
-        for (std::int64_t y = 0; y < extents[1]; ++y)
-            for (std::int64_t z = 0; z < extents[2]; ++z)
-                pairs_.emplace_back(lists[1][y] + lists[2][z], static_cast<std::int64_t>(pairs_.size()));
-        std::ranges::sort(pairs_);
-        for (std::int64_t x = 0; x < extents[0]; ++x) {
-            const double first = lists[0][x];
-            const auto begin =
-                std::ranges::partition_point(pairs_, [&](const auto& p) { return first + p.first < low; });
-            push({0, first, x, static_cast<std::size_t>(begin - pairs_.begin())});
+    using Numbers = std::array<std::int64_t, 3>;
+    SumsInOrder(std::array<const double*, 3> lists, Numbers extents, double low) {
+        std::ranges::sort(order_, std::greater{}, [&](int n) { return extents[n]; });
+        const auto [x, y, z] = order_;
+        for (std::int64_t a = 0; a < extents[y]; ++a)
+            for (std::int64_t b = 0; b < extents[z]; ++b) pairs_.push_back({lists[y][a] + lists[z][b], a, b});
+        std::ranges::sort(pairs_, {}, &Pair::sum);
+        for (std::int64_t a = 0; a < extents[x]; ++a) {
+            const double first = lists[x][a];
+            const auto begin = std::ranges::partition_point(pairs_, [&](const Pair& p) { return first + p.sum < low; });
+            push({0, first, a, static_cast<std::size_t>(begin - pairs_.begin())});
         }
     }
     bool done() const { return heads_.empty(); }
     double value() const { return heads_.top().sum; }
-    /// Of the three: the last one fastest.
-    std::int64_t number() const {
-        return heads_.top().x * static_cast<std::int64_t>(pairs_.size()) + pairs_[heads_.top().pair].second;
+    /// Which of each list.
+    Numbers numbers() const {
+        Numbers list{};
+        list[order_[0]] = heads_.top().number;
+        list[order_[1]] = pairs_[heads_.top().pair].first;
+        list[order_[2]] = pairs_[heads_.top().pair].second;
+        return list;
     }
     void next() {
         Head head = heads_.top();
@@ -159,30 +164,38 @@ class SumsInOrder {
     }
 
   private:
-    /// The next sum with number x of the first list.
+    struct Pair {
+        double sum;
+        std::int64_t first, second;
+    };
+    /// The next sum with this number of the longest list.
     struct Head {
         double sum, first;
-        std::int64_t x;
+        std::int64_t number;
         std::size_t pair;
-        bool operator>(const Head& other) const { return std::tie(sum, x) > std::tie(other.sum, other.x); }
+        bool operator>(const Head& other) const { return std::tie(sum, number) > std::tie(other.sum, other.number); }
     };
     void push(Head head) {
         if (head.pair == pairs_.size()) return;
-        head.sum = head.first + pairs_[head.pair].first;
+        head.sum = head.first + pairs_[head.pair].sum;
         heads_.push(head);
     }
-    std::vector<std::pair<double, std::int64_t>> pairs_;
+    std::array<int, 3> order_{0, 1, 2};  // the longest list first
+    std::vector<Pair> pairs_;
     std::priority_queue<Head, std::vector<Head>, std::greater<>> heads_;
 };
 
 }  // namespace
 
 void check_denominators(const BlockExtents& extents, const std::array<const double*, kBlockRank>& orbital_energies) {
+    check_extents(extents);
     // An infinite denominator leaves out what it divides, and the energy looks like one.
-    for (int n = 0; n < kBlockRank; ++n)
+    for (int n = 0; n < kBlockRank; ++n) {
+        require(orbital_energies[n] != nullptr, "triples energy: orbital energies of index {} are null", n);
         for (std::int64_t x = 0; x < extents[n]; ++x)
-            require(std::isfinite(orbital_energies[n][x]), "triples energy: orbital energy {} of index {} is {}", x, n,
-                    orbital_energies[n][x]);
+            require(std::abs(orbital_energies[n][x]) < 1e300, "triples energy: orbital energy {} of index {} is {}", x,
+                    n, orbital_energies[n][x]);
+    }
     // As a rule all virtual sums lie on one side of all occupied ones, which the ends of the ranges show.
     double low[2] = {0, 0}, high[2] = {0, 0}, size = 0;
     for (int n = 0; n < kBlockRank; ++n) {
@@ -191,36 +204,30 @@ void check_denominators(const BlockExtents& extents, const std::array<const doub
         high[n / 3] += *most;
         size += std::max(std::abs(*least), std::abs(*most));
     }
-    const double vanishes = 1e-14 * std::max(10.0, size);  // sums of energies are no better than this
-    const double from = std::max(low[0], low[1]) - vanishes, to = std::min(high[0], high[1]) + vanishes;
-    // The nearest of both sides lie next to each other in ascending order.
+    const auto rounding = [](double energies) { return 1e-14 * std::max(10.0, energies); };  // of their sum
+    const double from = std::max(low[0], low[1]) - rounding(size), to = std::min(high[0], high[1]) + rounding(size);
+    if (from > to) return;
+    // Sums that meet are neighbours in ascending order.
     const auto side = [&](int first) {
         return SumsInOrder({orbital_energies[first], orbital_energies[first + 1], orbital_energies[first + 2]},
                            {extents[first], extents[first + 1], extents[first + 2]}, from);
     };
-    if (from > to) return;
-    double least = INFINITY;
-    std::int64_t at[2] = {0, 0};
     for (auto occupied = side(0), virtuals = side(3); !occupied.done() && !virtuals.done();) {
         const double difference = occupied.value() - virtuals.value();
         if (std::min(occupied.value(), virtuals.value()) > to) break;
-        if (std::abs(difference) < least) {
-            least = std::abs(difference);
-            at[0] = occupied.number();
-            at[1] = virtuals.number();
+        if (std::abs(difference) <= rounding(size)) {
+            const auto [k, j, i] = occupied.numbers();
+            const auto [c, b, a] = virtuals.numbers();
+            const std::int64_t at[] = {k, j, i, c, b, a};
+            double six = 0;
+            for (int n = 0; n < kBlockRank; ++n) six += std::abs(orbital_energies[n][at[n]]);
+            require(std::abs(difference) > rounding(six),
+                    "triples energy: the denominator of k {}, j {}, i {}, c {}, b {}, a {} is {}: orbital energies "
+                    "must not meet",
+                    k, j, i, c, b, a, std::abs(difference));
         }
         (difference < 0 ? occupied : virtuals).next();
     }
-    if (least > vanishes) return;
-    const auto index = [&](int n) {
-        std::int64_t rest = at[n / 3];
-        for (int m = n / 3 * 3 + 2; m > n; --m) rest /= extents[m];
-        return rest % extents[n];
-    };
-    user_error(
-        "triples energy: the denominator of k {}, j {}, i {}, c {}, b {}, a {} is {}: orbital energies must not "
-        "meet",
-        index(0), index(1), index(2), index(3), index(4), index(5), least);
 }
 
 double fused_flops(const BlockExtents& extents, std::span<const FusedTerm> terms) {

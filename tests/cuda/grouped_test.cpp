@@ -274,6 +274,31 @@ TEST_F(CudaGrouped, WrongInputIsAUserError) {
     EXPECT_THROW(cuda::HashList(ScalarKind::f64).add({0, 0, 1, 3, 4, 3, 0}), UserError);
 }
 
+/// Needs no device. Short lists start with most work, the work items of a tile stay together; long lists keep their
+/// order.
+TEST(GroupedOrder, ShortListsStartWithMostWork) {
+    cuda::GroupedList list(ScalarKind::f64);
+    const std::int64_t k[] = {100, 300, 200, 300, 50};
+    for (std::int64_t length : k) {
+        list.add_tile(0, 500, 500, 500, false);
+        list.add_product(0, length, 0, 500, length);
+    }
+    const auto tiles_of = [&](int multiprocessors) {
+        const cuda::GroupedLaunch launch = list.plan(multiprocessors);
+        std::vector<std::byte> image(static_cast<std::size_t>(launch.bytes));
+        list.write_image(image.data());
+        std::vector<cuda::GroupedItem> items(static_cast<std::size_t>(launch.item_count[0]));
+        std::memcpy(items.data(), image.data() + launch.items_at[0], items.size() * sizeof(cuda::GroupedItem));
+        EXPECT_EQ(items.size(), 5u * 16);
+        std::vector<int> order;
+        for (const auto& item : items)
+            if (order.empty() || order.back() != item.tile) order.push_back(item.tile);
+        return order;
+    };
+    EXPECT_EQ(tiles_of(10), (std::vector<int>{1, 3, 2, 0, 4}));
+    EXPECT_EQ(tiles_of(2), (std::vector<int>{0, 1, 2, 3, 4}));
+}
+
 // The generator ------------------------------------------------------------------------------------------------------
 
 template <Scalar T>

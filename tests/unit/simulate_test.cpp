@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "inspect/build_plan.hpp"
 #include "simulate/shared_links.hpp"
 #include "tessera/base/error.hpp"
@@ -338,9 +340,11 @@ TEST(Simulate, TheTraceCoversEveryLane) {
     const auto made = h.arrive(StepKind::make, 0, -1, 2);
     const auto [send, receive] = h.message(0, 1, 2, {made});
     const auto loaded = h.arrive(StepKind::load, 1, 0, 2, {receive});
-    h.compute(1, 0, 3, {loaded});
+    const auto on_device = h.arrive(StepKind::make, 1, 0, 2);
+    h.compute(1, 0, 3, {loaded, on_device});
     const auto s = simulate(h.plan, h.machine, {true});
-    EXPECT_EQ(s.trace.lanes.size(), 6u);  // two cores, send, receive, load, compute
+    EXPECT_EQ(s.trace.lanes.size(), 7u);  // two cores, send, receive, load, make, compute
+    EXPECT_EQ(std::ranges::count(s.trace.lanes, LaneKind::make, &TraceLane::kind), 1);
     double end = 0, flops = 0;
     for (const auto& span : s.trace.spans) {
         EXPECT_LE(span.start, span.end);

@@ -430,6 +430,12 @@ TEST(TriplesInput, MeetingSumsAreFound) {
     }
     EXPECT_GT(met, 20);
     EXPECT_LT(met, 160);
+    // Far away orbitals do not bring others together; those past all sums, null pointers and empty lists are refused.
+    const double one = -0.5, parked[] = {0.5, 1e14}, huge = 1e300;
+    EXPECT_NO_THROW(check_denominators({1, 1, 1, 2, 2, 2}, {&one, &one, &one, parked, parked, parked}));
+    EXPECT_THROW(check_denominators({1, 1, 1, 1, 1, 1}, {&one, &one, &one, parked, parked, &huge}), UserError);
+    EXPECT_THROW(check_denominators({1, 1, 1, 1, 1, 1}, {&one, &one, &one, parked, parked, nullptr}), UserError);
+    EXPECT_THROW(check_denominators({1, 1, 1, 1, 0, 1}, {&one, &one, &one, parked, parked, parked}), UserError);
     // 270 virtual orbitals: 19.7 million sums, one of them the occupied one.
     std::vector<double> many(270);
     for (std::size_t n = 0; n < many.size(); ++n) many[n] = static_cast<double>(n) + 0.25;

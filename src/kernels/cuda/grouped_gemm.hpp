@@ -99,8 +99,8 @@ class GroupedList {
   public:
     explicit GroupedList(ScalarKind kind) : kind_(kind) {}
     void clear();
-    /// A C tile; the products added next are its chain, in this order. Tiles run in about the order they are added:
-    /// put long ones first, and neighbours that share operands next to each other.
+    /// A C tile; the products added next are its chain, in this order. Tiles run in about the order they are added
+    /// (short lists of large double ones: most work first): put neighbours that share operands next to each other.
     void add_tile(DeviceAddress c, std::int64_t m, std::int64_t n, std::int64_t ldc, bool resume);
     void add_product(DeviceAddress a, std::int64_t lda, DeviceAddress b, std::int64_t ldb, std::int64_t k,
                      std::uint32_t flags = 0);

@@ -90,7 +90,7 @@ void GroupedList::add_product(DeviceAddress a, std::int64_t lda, DeviceAddress b
     ++tile.product_count;
 }
 
-constexpr int kShortList = 32;  // large work items a multiprocessor
+constexpr int kShortList = 32;  // large work items a multiprocessor: the last one is 3 % of the time
 
 GroupedLaunch GroupedList::plan(int multiprocessors, const GroupedTuning& tuning) {
     launch_ = {};
@@ -133,7 +133,7 @@ GroupedLaunch GroupedList::plan(int multiprocessors, const GroupedTuning& tuning
     // share operands, stay together; long lists keep their order, in which neighbours share them too. The bits are the
     // same.
     auto& first = items_[0];
-    if (static_cast<std::int64_t>(first.size()) < std::int64_t{kShortList} * multiprocessors) {
+    if (!first.empty() && static_cast<std::int64_t>(first.size()) < std::int64_t{kShortList} * multiprocessors) {
         std::vector<double> work(tiles_.size(), 0);
         for (std::size_t i = 0; i < tiles_.size(); ++i) {
             const GroupedTile& t = tiles_[i];

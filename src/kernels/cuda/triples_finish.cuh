@@ -26,7 +26,7 @@ __device__ __forceinline__ double block_sum(double value, double* shared) {
     return sum;
 }
 
-/// Orbital energies of a tile by role, signed; 0 past the end.
+/// Orbital energies of a tile by role, signed; past the end 0, or large where thread blocks walk.
 using TileEnergies = double[6][kRoleTile0];
 __device__ __forceinline__ void fetch_energies(TileEnergies& list, const FusedParams& p, const int (&tile)[6]) {
 #pragma unroll
