@@ -255,7 +255,7 @@ nlohmann::json run_row(const Workload& w, const GroupedOptions& options, const C
                           {"tflops", flops / seconds * 1e-12},
                           {"best_tflops", flops / times.front() * 1e-12},
                           {"sustained_tflops", flops / sustained * 1e-12},
-                          {"wanted_tflops", w.wanted_tflops > 0 ? nlohmann::json(w.wanted_tflops) : nlohmann::json()},
+                          {"wanted_tflops", w.wanted_tflops},
                           {"flops", flops},
                           {"result_tiles", w.targets.size()},
                           {"products", w.links.size()},
@@ -271,9 +271,10 @@ nlohmann::json run_row(const Workload& w, const GroupedOptions& options, const C
         row["cublas_batched_tflops"] = work / t * 1e-12;
     }
     if (!options.quiet)
-        fmt::print(stderr, "{:19} {:9.3f} ms {:6.2f} TF/s (best {:.2f}, sustained {:.2f}{}){}, error {:.1e}{}\n",
+        fmt::print(stderr,
+                   "{:10} {:9.3f} ms {:6.2f} TF/s (best {:.2f}, sustained {:.2f}, wanted {}){}, error {:.1e}{}\n",
                    w.name, 1e3 * seconds, flops / seconds * 1e-12, flops / times.front() * 1e-12,
-                   flops / sustained * 1e-12, w.wanted_tflops > 0 ? fmt::format(", wanted {}", w.wanted_tflops) : "",
+                   flops / sustained * 1e-12, w.wanted_tflops,
                    row.contains("cublas_batched_tflops")
                        ? fmt::format(", cuBLAS batched {:.2f}", row["cublas_batched_tflops"].get<double>())
                        : "",
