@@ -313,7 +313,7 @@ void bench_grouped(const GroupedOptions& options, nlohmann::json& report) {
         "tflops: median of {} launches behind {} s of warm-up; best_tflops: the fastest of them; "
         "sustained_tflops: mean of launches back to back for {} s, when the card keeps to its power limit",
         options.repeats, kWarmUp, kSustained);
-    report["device"] = info.name;
+    report["machine"] = report["device"] = info.name;
     report["driver"] = info.driver;
     report["multiprocessors"] = info.multiprocessors;
     report["cublas"] = cublas.version();

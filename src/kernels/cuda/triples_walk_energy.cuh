@@ -1,6 +1,6 @@
 #pragma once
-// The energy of a tile while it is in the registers of a thread block that walks (triples_walk.cuh): disconnected terms,
-// denominators, and the sums over orbits that closed-shell weights want.
+// The energy of a tile while it is in the registers of a thread block that walks (triples_walk.cuh): disconnected
+// terms, denominators, and the sums over orbits that closed-shell weights want.
 
 #include "kernels/cuda/triples_ring.cuh"
 
