@@ -105,7 +105,8 @@ for row in $rows; do
             sanitize "${prefix:-$here/build/tests/}" cuda_execute_test 'CudaExecute/1.Random*:CudaExecuteOnce.Larg*' "$out/execute" racecheck
             sanitize "${prefix:-$here/build/tests/}" cuda_execute_test 'CudaExecute/*.Random*:CudaExecuteOnce.Larg*' "$out/execute" memcheck
             sanitize "${prefix:-$here/build/tests/}" cuda_device_code_test 'CudaDeviceCode.SameBits*:CudaDeviceCode.Contract*' "$out/device-code" memcheck
-            # Calls that fail are what this one is about: none of them may leak.
+            # Calls that fail are what these are about: none of them may leak.
+            MEMCHECK="--report-api-errors no" sanitize "${prefix:-$here/build/tests/}" cuda_device_code_test 'CudaDeviceCode.WhatItThrows*' "$out/device-code-faults" memcheck
             MEMCHECK="--report-api-errors no" sanitize "${prefix:-$here/build/tests/}" cuda_execute_test 'CudaExecuteOnce.Faults' "$out/execute-faults" memcheck
             ;;
     esac
