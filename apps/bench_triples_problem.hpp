@@ -97,7 +97,7 @@ inline double sampled_error(const Problem& p, const double* t3, int samples) {
     return worst / scale;
 }
 
-/// The plain weights over a stored t3, in a compensated sum: what an energy epilogue must reproduce.
+/// The plain weights over a stored t3, summed in long double for each a: what an energy epilogue must reproduce.
 inline double stored_energy(const Problem& p, const double* t3, const EnergyEpilogue& epilogue, int threads) {
     const auto& n = p.extents;
     const auto stride = packed_strides(n);

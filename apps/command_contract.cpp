@@ -6,7 +6,7 @@
 #include "base/check.hpp"
 #include "base/units.hpp"
 #include "command.hpp"
-#include "probe/rates.hpp"
+#include "gemm_rate.hpp"
 #include "report.hpp"
 #include "tessera/base/cpu.hpp"
 #include "tessera/comm/world.hpp"
@@ -70,7 +70,7 @@ ContractionSummary work(const Options& o, const ContractOptions& given, const Te
     options.conjugate_a = o.conjugate_a;
     options.conjugate_b = o.conjugate_b;
     // As long as the work took, as in `run`: little work does not wait for its rate.
-    const double gemm_before = o.common.json ? measure_gemm_gflops(o.common.threads, 0) : 0;
+    const double gemm_before = o.common.json ? gemm_rate(mpi_world(), options, 0).best_gflops : 0;
     Contraction<T> result;
     {
         ProgressBar bar(s.spec, first && !o.common.quiet && !o.common.json);
@@ -93,7 +93,7 @@ ContractionSummary work(const Options& o, const ContractOptions& given, const Te
         s.seconds = now_seconds() - start - pause;
     }
     if (o.common.json)
-        s.gemm_gflops = std::max(gemm_before, measure_gemm_gflops(o.common.threads, std::min(s.seconds, 0.5)));
+        s.gemm_gflops = std::max(gemm_before, gemm_rate(mpi_world(), options, std::min(s.seconds, 0.5)).best_gflops);
     s.report = result.report;
     s.density_a = a.shape().density();
     s.density_b = b ? b->shape().density() : 0;
@@ -140,6 +140,8 @@ void run(const Options& o) {
                 "--algorithm {}: spec '{}' has one operand, so there is none to choose", o.contraction.algorithm,
                 spec.text());
         require(!o.conjugate_b, "--conjugate-b: spec '{}' has one operand", spec.text());
+        require(options.devices.empty(), "--devices {}: spec '{}' has one operand, which the cores work on",
+                o.contraction.devices, spec.text());
     }
     if (!o.out.empty()) {
         require(is_npy(o.out) || is_hdf5(o.out), "--out {}: the name must end in .h5, .hdf5 or .npy", o.out);

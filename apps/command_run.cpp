@@ -9,14 +9,13 @@
 #include "base/units.hpp"
 #include "command.hpp"
 #include "contract/machine_for.hpp"
-#include "cublas_library.hpp"
 #include "execute/device/device_share.hpp"
 #include "execute/device/execute_devices.hpp"
+#include "gemm_rate.hpp"
 #include "inspect/build_plan.hpp"
 #include "io/file.hpp"
 #include "io/trace.hpp"
 #include "kernels/cuda/device.hpp"
-#include "probe/rates.hpp"
 #include "report.hpp"
 #include "tensor/checksum.hpp"
 #include "tensor/tensor_impl.hpp"
@@ -68,37 +67,6 @@ PlanRequest request_of(const Problem& problem, const ContractionSpec& spec, cons
     return request;
 }
 
-/// Of the devices whose turn it is on this rank. What this takes on a card is given back before it returns, cuBLAS's
-/// handle included: the contraction has its whole budget. A card that is nearly full has no rate, and no error.
-GemmRate device_gemm(const std::vector<int>& devices, const std::vector<bool>& mine, double seconds) {
-    GemmRate rate;
-    for (std::size_t i = 0; i < devices.size(); ++i) {
-        if (!mine[i]) continue;
-        kernels::cuda::set_device(devices[i]);
-        try {
-            const bench::CublasLibrary cublas;  // its handle is of this device
-            const auto one = bench::cublas_dgemm_rate(cublas, seconds, kernels::cuda::free_bytes(devices[i]));
-            rate.best_gflops += one.best_gflops;
-            rate.mean_gflops += one.mean_gflops;
-        } catch (const MachineError&) {  // someone else took the memory meanwhile
-        }
-    }
-    return rate;
-}
-
-/// The rate that the result is held against: of all ranks together; on devices, of all GPUs that are named, each once
-/// however many entries and ranks share it. A device that
-/// works hard lowers its clock to keep its power limit, and cores are shared with others: the mean over `seconds` of
-/// calls says what they can keep up.
-GemmRate gemm_rate(Communicator& ranks, const ContractOptions& options, int threads, double seconds) {
-    const GemmRate rate = options.devices.empty()
-                              ? measure_gemm(threads, std::max(seconds, 0.5))
-                              : device_gemm(options.devices, first_of_its_gpu(ranks, options.devices), seconds);
-    double both[] = {rate.best_gflops, rate.mean_gflops};
-    if (ranks.size() > 1) ranks.sum(std::span<double>(both));
-    return {both[0], both[1]};
-}
-
 void run(const Options& o) {
     auto options = library_options(o.contraction, o.common);
     options.trace = !o.trace.empty();
@@ -136,7 +104,7 @@ void run(const Options& o) {
         if (options.filter == 0) options.plan = &*plan;
     }
     const auto lay = [&](Distribution Plan::*which) { return plan ? (*plan).*which : Distribution(); };
-    const auto gemm_before = gemm_rate(ranks, options, o.common.threads, 0);
+    const auto gemm_before = gemm_rate(ranks, options, options.devices.empty() ? 0.5 : 0);
     Operands x{
         Tensor<double>::generate(problem.a, problem.make_a, o.common.threads, {ranks, lay(&Plan::distribution_a)}),
         std::nullopt,
@@ -208,7 +176,7 @@ void run(const Options& o) {
         ranks.max(std::span<double>(seconds));
         s.seconds = seconds[0];
     }
-    const auto gemm_after = gemm_rate(ranks, options, o.common.threads, std::clamp(s.seconds, 0.3, 3.0));
+    const auto gemm_after = gemm_rate(ranks, options, std::clamp(s.seconds, options.devices.empty() ? 0.5 : 0.3, 3.0));
     s.gemm_gflops = std::max(gemm_before.best_gflops, gemm_after.best_gflops);
     s.gemm_sustained_gflops = gemm_after.mean_gflops;
     s.problem = problem.name;

@@ -9,9 +9,9 @@ find_cublas() {
 
 # sanitize PREFIX-OR-FOLDER/ TEST FILTER OUTPUT-STEM [TOOLS]: memcheck (leaks included) and racecheck, each into a file of its own.
 # racecheck takes TEST_race where there is one: a build with -DTESSERA_RACECHECK (make bundle RACECHECK=1). The first line of
-# each file says which build it was. MEMCHECK: further options of memcheck. SANITIZER_SECONDS: of each (300).
+# each file says which build it was, a tool that ends badly sets failed=1. MEMCHECK: further options of memcheck. SANITIZER_SECONDS: of each (300).
 sanitize() {
-    command -v compute-sanitizer > /dev/null || return 0
+    command -v compute-sanitizer > /dev/null || { echo "$2: not checked, no compute-sanitizer here" && return 0; }
     for tool in ${5:-memcheck racecheck}; do
         # A bundle's program is started without its script: the tool has ended in a segmentation fault of its own on the shells.
         case $1 in
@@ -28,6 +28,8 @@ sanitize() {
         # shellcheck disable=SC2086
         LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:-} timeout "${SANITIZER_SECONDS:-300}" compute-sanitizer --tool $tool $more --target-processes all \
             "$folder$name" --gtest_filter="$3" >> "$4-$tool.txt" 2>&1
-        echo "$name $tool: status $?: $(tail -1 "$4-$tool.txt")$(grep -q '^Aborted' "$4-$tool.txt" && echo ', but a process aborted')"
+        status=$?
+        [ $status -eq 0 ] || failed=1
+        echo "$name $tool: status $status: $(tail -1 "$4-$tool.txt")$(grep -q '^Aborted' "$4-$tool.txt" && echo ', but a process aborted')"
     done
 }

@@ -10,70 +10,81 @@ rows=${3:-test v1 v1_16 v1_000 dense synthetic v2 v3 energy simulate sanitizer}
 here=$(cd "$(dirname "$0")/.." && pwd)
 molecules=$here/share/molecules
 [ -d "$molecules" ] || molecules=$here/share/tessera/molecules  # in a bundle
+for row in $rows; do
+    case $row in
+        test | v1 | v1_16 | v1_000 | trace | dense | synthetic | v2 | v3 | energy | simulate | sanitizer) ;;
+        *) echo "$row: no such row" >&2 && exit 2 ;;
+    esac
+done
 mkdir -p "$out"
-go() {
-    name=$1
-    shift
-    case $name in
+. "$(dirname "$0")/device_common.sh"
+find_cublas  # the DGEMM rate that results are held against
+failed=0
+# limited SECONDS NAME ARGUMENTS...: a program, with all that it started, has this long.
+limited() {
+    most=$1 what=$2
+    shift 2
+    case $what in
         mpi_ranks)
             ranks=$1 program=$2
             shift 2
-            mpirun --allow-run-as-root --oversubscribe -n "$ranks" ${prefix:-env} "$([ -n "$prefix" ] || echo "$here/build/tests/")$program" "$@"
-            return
+            set -- mpirun --allow-run-as-root --oversubscribe -n "$ranks" "${prefix:-env}" "$([ -n "$prefix" ] || echo "$here/build/tests/")$program" "$@"
             ;;
-        command_line)
-            if [ -n "$prefix" ]; then "$here/tests/cuda/command_line.sh" "$prefix" tessera; else "$here/tests/cuda/command_line.sh" "$here/build/tessera"; fi
-            return
+        command_line) set -- "$here/tests/cuda/command_line.sh" "${prefix:-$here/build/tessera}" ${prefix:+tessera} ;;
+        *)
+            if [ -n "$prefix" ]; then set -- "$prefix" "$what" "$@"
+            elif [ "$what" = tessera ]; then set -- "$here/build/tessera" "$@"
+            else set -- "$here/build/tests/$what" "$@"; fi
             ;;
     esac
-    if [ -n "$prefix" ]; then "$prefix" "$name" "$@"; return; fi
-    case $name in
-        tessera) "$here/build/tessera" "$@" ;;
-        *) "$here/build/tests/$name" "$@" ;;
-    esac
+    timeout -k 5 "$most" "$@"
 }
-. "$(dirname "$0")/device_common.sh"
-find_cublas  # the DGEMM rate that results are held against
-# limited SECONDS NAME ARGUMENTS...: a shell function cannot be given to timeout, so the watch is kept here.
-limited() {
-    limit=$1
+# told STATUS TEXT: prints how it ended, and remembers a failure.
+told() {
+    [ "$1" -eq 0 ] || failed=1
+    echo "$2"
+}
+# into FILE COMMAND...: its output becomes FILE.json where it succeeds, and FILE.failed where not.
+into() {
+    file=$1
     shift
-    go "$@" &
-    child=$!
-    ( sleep "$limit"; kill -9 $child 2>/dev/null ) > /dev/null 2>&1 &
-    watch=$!
-    wait $child
+    "$@" > "$out/$file.failed" 2> "$out/$file.log"
     status=$?
-    kill $watch 2>/dev/null
+    [ $status -eq 0 ] && mv "$out/$file.failed" "$out/$file.json"
     return $status
 }
+shown() { [ ! -f "$out/$1.json" ] || tr -d '\n ' < "$out/$1.json" | cut -c1-"$2"; }
 run_row() {  # limit, file, arguments of tessera run
-    limit=$1
-    file=$2
+    limit=$1 name=$2
     shift 2
     start=$(date +%s)
-    limited "$limit" tessera run "$@" --json > "$out/$file.json" 2> "$out/$file.log"
-    echo "$file: status $? after $(($(date +%s) - start)) s: $(tr -d '\n ' < "$out/$file.json" | cut -c1-900) $(tail -2 "$out/$file.log" | cut -c1-300)"
+    into "$name" limited "$limit" tessera run "$@" --json
+    status=$?
+    told $status "$name: status $status after $(($(date +%s) - start)) s: $(shown "$name" 900) $(tail -2 "$out/$name.log" | cut -c1-300)"
 }
 for row in $rows; do
     case $row in
         test)
-            for name in cuda_execute_test cuda_device_code_test cuda_contract_test cuda_energy_test; do
-                limited 150 $name > "$out/$name.log" 2>&1
-                echo "$name: status $?: $(tail -1 "$out/$name.log")"
-                grep -A4 Failure "$out/$name.log" | head -40
+            for test in cuda_execute_test cuda_device_code_test cuda_contract_test cuda_energy_test; do
+                limited 150 $test > "$out/$test.log" 2>&1
+                status=$?
+                told $status "$test: status $status: $(tail -1 "$out/$test.log")"
+                grep -A4 Failure "$out/$test.log" | head -40
             done
             # Ranks that share the GPU, where the machine can start ranks.
-            for name in contract.2 contract.3 energy.2 energy.3; do
-                ranks=${name#*.} name=cuda_mpi_${name%.*}
-                command -v mpirun > /dev/null || { echo "${name}_test: not run, no mpirun here" && continue; }
-                limited 150 mpi_ranks "$ranks" ${name}_test "--gtest_filter=*SameBits*:*IsThatOfOneRank*" > "$out/$name-$ranks.log" 2>&1
-                echo "${name}_test on $ranks ranks: status $?: $(tail -1 "$out/$name-$ranks.log")"
-                grep -A4 Failure "$out/$name-$ranks.log" | head -40
+            for test in contract.2 contract.3 energy.2 energy.3; do
+                number=${test#*.} test=cuda_mpi_${test%.*}
+                command -v mpirun > /dev/null || { echo "${test}_test: not run, no mpirun here" && continue; }
+                limited 150 mpi_ranks "$number" ${test}_test "--gtest_filter=*SameBits*:*IsThatOfOneRank*" > "$out/$test-$number.log" 2>&1
+                status=$?
+                told $status "${test}_test on $number ranks: status $status: $(tail -1 "$out/$test-$number.log")"
+                grep -A4 Failure "$out/$test-$number.log" | head -40
             done
             # The command line on the device, its errors included.
-            MOLECULES=$molecules limited 150 command_line > "$out/command_line.log" 2>&1
-            echo "command_line.sh: status $?: $(tail -1 "$out/command_line.log")"
+            export MOLECULES="$molecules"
+            limited 150 command_line > "$out/command_line.log" 2>&1
+            status=$?
+            told $status "command_line.sh: status $status: $(tail -1 "$out/command_line.log")"
             grep FAILED "$out/command_line.log"
             ;;
         v1) run_row 120 alkane-65-v1 alkane:65:v1 --devices 0 ;;
@@ -86,19 +97,20 @@ for row in $rows; do
         v3) run_row 120 alkane-65-v3 alkane:65:v3 --devices 0 ;;
         energy)
             for devices in none 0; do
-                file=energy-c4h10-devices-$devices
-                limited 90 tessera energy "$molecules/c4h10.xyz" --frozen-core --devices $devices --json > "$out/$file.json" 2> "$out/$file.log"
-                echo "$file: status $?: $(tr -d '\n ' < "$out/$file.json" | cut -c1-900)"
-                sed -i "s|$here/||" "$out/$file.json"  # results name no machine's folders
+                into energy-c4h10-devices-$devices limited 90 tessera energy "$molecules/c4h10.xyz" --frozen-core --devices $devices --json
+                status=$?
+                told $status "$file: status $status: $(shown "$file" 900)"
+                [ $status -eq 0 ] && sed -i "s|$here/||" "$out/$file.json"  # results name no machine's folders
             done
             ;;
         simulate)
             for problem in alkane:65:v1 "alkane:65:v1 --memory 16GiB" "alkane:65:v1 --memory 16GiB --devices-per-rank 3 --devices-per-gpu 3" "dense:49152,49152,49152,1024 --memory 16GiB" synthetic:48000,96000,96000,0.25 alkane:65:v2 alkane:65:v3; do
-                file=simulate-$(echo "$problem" | sed 's/--devices-per-rank 3 --devices-per-gpu 3/000/' | tr -s ':,. ' '-')
+                simulated=simulate-$(echo "$problem" | sed 's/--devices-per-rank 3 --devices-per-gpu 3/000/' | tr -s ':,. ' '-')
                 case $problem in *devices-per-rank*) one= ;; *) one="--devices-per-rank 1" ;; esac
                 # shellcheck disable=SC2086
-                limited 60 tessera simulate $problem --machine this $one --json > "$out/$file.json" 2> "$out/$file.log"
-                echo "$file: status $?: $(tr -d '\n ' < "$out/$file.json" | cut -c1-300) $(tail -1 "$out/$file.log")"
+                into "$simulated" limited 60 tessera simulate $problem --machine this $one --json
+                status=$?
+                told $status "$simulated: status $status: $(shown "$simulated" 300) $(tail -1 "$out/$simulated.log")"
             done
             ;;
         sanitizer)
@@ -111,4 +123,5 @@ for row in $rows; do
             ;;
     esac
 done
-exit 0
+[ $failed -eq 0 ] || echo "gpu_device.sh: a row failed"
+exit $failed

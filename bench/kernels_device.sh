@@ -13,6 +13,7 @@ go() {
     shift
     if [ -n "$prefix" ]; then "$prefix" "$name" "$@"; else "$programs/$name" "$@"; fi
 }
+failed=0
 mkdir -p "$out"
 nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem --format=csv > "$out/machine.txt" 2>&1
 find_cublas
@@ -24,16 +25,22 @@ for part in $parts; do
         *) echo "$part: no such part" && exit 2 ;;
     esac
     ( go cuda_${part}_test ) > "$out/${part}_test.log" 2>&1
-    echo "$part tests: status $?"
+    status=$?
+    [ $status -eq 0 ] || failed=1
+    echo "$part tests: status $status"
     tail -6 "$out/${part}_test.log"
     grep -A6 Failure "$out/${part}_test.log" | head -60
 
     case $part in
-        grouped) ( go tessera bench grouped --device 0 --json ) > "$out/grouped-h200.json" 2> "$out/grouped_bench.log" ;;
-        triples) ( go tessera bench triples --device 0 --json ) > "$out/triples-h200.json" 2> "$out/triples_bench.log" ;;
+        grouped | triples)
+            go tessera bench $part --device 0 --json > "$out/$part.failed" 2> "$out/${part}_bench.log"
+            status=$?
+            if [ $status -eq 0 ]; then mv "$out/$part.failed" "$out/$part-h200.json"; else failed=1; fi
+            echo "$part bench: status $status"
+            cat "$out/${part}_bench.log"
+            ;;
     esac
-    status=$?
-    [ -f "$out/${part}_bench.log" ] && echo "$part bench: status $status" && cat "$out/${part}_bench.log"
     [ "${TESSERA_SANITIZER:-1}" = 1 ] && sanitize "${prefix:-$programs/}" cuda_${part}_test "$small" "$out/$part"
 done
-exit 0
+[ $failed -eq 0 ] || echo "kernels_device.sh: a part failed"
+exit $failed

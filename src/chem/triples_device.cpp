@@ -99,10 +99,14 @@ double device_triples_bytes(std::int64_t occupied, std::int64_t virtuals, std::i
 }
 
 TriplesResult device_triples(const kernels::ClosedShellTensors& host, std::span<const int> devices, std::int64_t memory,
-                             int rank, int ranks, const TriplesProgress& progress) {
+                             Communicator& ranks, const TriplesProgress& progress) {
     TriplesResult out;
-    int multiprocessors = 0;
-    for (const int d : devices) multiprocessors = std::max(multiprocessors, cuda::device_info(d).multiprocessors);
+    // All ranks must cut alike: memory as the rank with the least of it, multiprocessors as the one with the most.
+    double most[] = {-static_cast<double>(memory), 0};
+    for (const int d : devices) most[1] = std::max(most[1], static_cast<double>(cuda::device_info(d).multiprocessors));
+    if (ranks.size() > 1) ranks.max(std::span<double>(most));
+    memory = static_cast<std::int64_t>(-most[0]);
+    const int multiprocessors = static_cast<int>(most[1]);
     std::int64_t longest_k = round_up(host.occupied, kLane);
     const auto bytes = [&] { return device_triples_bytes(host.occupied, host.virtuals, longest_k, multiprocessors); };
     while (longest_k > kLane && bytes() > static_cast<double>(memory)) longest_k -= kLane;
@@ -113,7 +117,7 @@ TriplesResult device_triples(const kernels::ClosedShellTensors& host, std::span<
     }
     std::vector<TripleBlock> mine;
     const auto all = device_blocks(host.occupied, longest_k);
-    for (std::size_t n = static_cast<std::size_t>(rank); n < all.size(); n += static_cast<std::size_t>(ranks))
+    for (auto n = static_cast<std::size_t>(ranks.rank()); n < all.size(); n += static_cast<std::size_t>(ranks.size()))
         mine.push_back(all[n]);
 
     // Each entry takes the next block; the sum is in their order, whoever did them.

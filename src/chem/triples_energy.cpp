@@ -63,9 +63,9 @@ TriplesResult triples_energy(const MoIntegrals& integrals, const Orbitals& orbit
         ContractOptions options;
         options.devices = workers.devices;
         options.device_memory = workers.device_memory;
-        // The same for all ranks: nearly what is free where nothing is said.
-        const auto memory = machine_for(ranks ? *ranks : self_communicator(), options).device.memory;
-        out = device_triples(x, workers.devices, memory, rank, size, progress);
+        // Nearly what is free where nothing is said.
+        Communicator& all = ranks ? *ranks : self_communicator();
+        out = device_triples(x, workers.devices, machine_for(all, options).device.memory, all, progress);
         done_there = out.why_not.empty();
     }
     if (!done_there) on_cores(x, threads, rank, size, progress, out);

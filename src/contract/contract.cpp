@@ -12,6 +12,7 @@
 #include "base/clock.hpp"
 #include "base/hash.hpp"
 #include "base/parallel.hpp"
+#include "base/units.hpp"
 #include "comm/same_on_all.hpp"
 #include "contract/given_plan.hpp"
 #include "contract/machine_for.hpp"
@@ -49,17 +50,38 @@ struct Prepared {
     const Tensor<T>* stored = nullptr;
     const GeneratedTensor<T>* made = nullptr;
     std::int64_t original_bytes = 0;  // of the operand a reduction was made from
+    std::int64_t peak_bytes = 0;      // while one that is made was reduced, beside `others`
 
-    Prepared(const ContractionSpec& spec, int operand, const ContractOperand<T>& x, int threads, Communicator& ranks)
+    [[noreturn]] static void refuse(const ContractionSpec& spec, int operand, const ContractOptions& options,
+                                    std::int64_t least) {
+        throw BudgetError(
+            fmt::format("a memory budget of {} ({} bytes) is too small for '{}': operand {} has diagonals or sums of "
+                        "its own, for which it is made as a whole; {} ({} bytes) are needed at least",
+                        format_bytes(options.memory), options.memory, spec.text(), operand == 0 ? 'A' : 'B',
+                        format_bytes(least), least),
+            options.memory, least);
+    }
+    /// others: bytes of tiles that there are already.
+    Prepared(const ContractionSpec& spec, int operand, const ContractOperand<T>& x, const ContractOptions& options,
+             Communicator& ranks, std::int64_t others)
         : stored(x.stored()), made(x.made()) {
         if (!spec.needs_reduction(operand)) return;
         // A diagonal or a sum of an operand that is made on demand needs its tiles once, before the product.
         std::optional<Tensor<T>> all;
-        if (made)
-            all = Tensor<T>::generate(made->shape, made->make, threads,
-                                      {ranks, Distribution::even(made->shape.grid(), ranks.size())});
+        if (made) {
+            const auto even = Distribution::even(made->shape.grid(), ranks.size());
+            const auto whole = tile_storage_bytes(made->shape, sizeof(T), even, ranks.rank());
+            if (options.memory > 0 && others + whole > options.memory) refuse(spec, operand, options, others + whole);
+            all = Tensor<T>::generate(made->shape, made->make, options.threads, {ranks, even});
+        }
         const Tensor<T>& from = made ? *all : *stored;
-        reduced = reduce(from, spec.labels(operand), spec.reduced_labels(operand), threads);
+        try {
+            reduced = reduce(from, spec.labels(operand), spec.reduced_labels(operand), options.threads,
+                             made && options.memory > 0 ? options.memory - others : 0);
+        } catch (const BudgetError& e) {
+            refuse(spec, operand, options, others + e.smallest_bytes());
+        }
+        if (made) peak_bytes = others + from.tile_bytes() + reduced->tile_bytes();
         if (stored) original_bytes = stored->tile_bytes();
         stored = &*reduced;
         made = nullptr;
@@ -271,8 +293,12 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
     require_same_call(ranks, spec, a.shape(), b.shape(), options);
     std::optional<Prepared<T>> both[2];
     together(ranks, [&] {
-        both[0].emplace(spec, 0, a, options.threads, ranks);
-        both[1].emplace(spec, 1, b, options.threads, ranks);
+        std::int64_t there = old ? old->tile_bytes() : 0;
+        for (const auto* operand : {&a, &b})
+            if (operand->stored()) there += operand->stored()->tile_bytes();
+        both[0].emplace(spec, 0, a, options, ranks, there);
+        if (both[0]->reduced) there += both[0]->reduced->tile_bytes();
+        both[1].emplace(spec, 1, b, options, ranks, there);
     });
     const auto &pa = *both[0], &pb = *both[1];
     const ContractionSpec reduced(spec.reduced_labels(0) + "," + spec.reduced_labels(1) + "->" + spec.c());
@@ -391,7 +417,7 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
     report.bytes_a = plan.counts.bytes_a;
     report.bytes_b = plan.counts.bytes_b;
     report.bytes_c = plan.counts.bytes_c;
-    report.peak_host_bytes = most(ranks, budget.peak());
+    report.peak_host_bytes = most(ranks, std::max({budget.peak(), pa.peak_bytes, pb.peak_bytes}));
     report.algorithm = plan.algorithm;
     report.threads = plan.threads;
     report.ranks = plan.ranks;
@@ -448,6 +474,7 @@ ConsumedContraction<T> contract_each(std::string_view spec, const std::type_iden
                                      const ContractOptions& options) {
     require(options.filter == 0, "filter {}: a result that is handed over tile by tile cannot be filtered",
             options.filter);
+    require(static_cast<bool>(consume), "contract_each: there is no function to hand the tiles to");
     ConsumedContraction<T> out;
     out.report = run<T>(spec, a, b, nullptr, options, &consume, &out.shape).report;
     return out;
@@ -474,6 +501,9 @@ Contraction<T> run_one(std::string_view text, const Tensor<T>& a, const Tensor<T
     require(old || beta == T(0), "beta is {}, but there is no C to add to: use contract_into", options.beta.real());
     require(options.filter >= 0 && std::isfinite(options.filter), "filter {} is not a finite number >= 0",
             options.filter);
+    require(options.memory >= 0, "memory budget {} is negative", options.memory);
+    require(options.devices.empty() && options.device_memory == 0,
+            "spec '{}': has one operand, which the cores work on; give no devices", spec.text());
     if (old) require_like_result(spec, old->grid(), grid);
     const bool adds = old && beta != T(0);
     const auto added = adds ? std::optional(old->tile_bytes()) : std::nullopt;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.hpp"
+#include "machine/device_layout.hpp"
 
 namespace tessera {
 
@@ -61,7 +62,8 @@ void require_plan_of(const Plan& plan, const PlanRequest& r, const MachineModel&
     require(r.other_bytes <= plan.other_bytes, "the given plan leaves {} bytes for the old C and originals, not {}",
             plan.other_bytes, r.other_bytes);
     fits("host memory", plan.counts.peak_host_bytes, r.host_memory);
-    fits("device memory", plan.counts.peak_device_bytes, r.device_memory);
+    if (plan.devices_per_rank > 0)
+        fits("device memory", device_budget_for(plan.counts.peak_device_bytes), r.device_memory);
 }
 
 }  // namespace tessera

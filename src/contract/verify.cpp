@@ -138,7 +138,8 @@ Verification verify_tiles(std::string_view text, const std::type_identity_t<Cont
                 const Sum<T> expected = alpha * sums[r * cols_c.size() + q];
                 const Sum<T> got = tile[static_cast<std::size_t>(rows_c[rows[r]] + cols_c[q])];
                 largest = std::max(largest, std::abs(alpha) * magnitudes[r * cols_c.size() + q]);
-                error = std::max(error, std::abs(got - expected));
+                const double difference = std::abs(got - expected);
+                error = std::isnan(difference) ? HUGE_VAL : std::max(error, difference);
             }
         if (error > 0)
             out.max_relative_error = std::max(out.max_relative_error, largest > 0 ? error / largest : HUGE_VAL);

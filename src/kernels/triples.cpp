@@ -189,12 +189,14 @@ class SumsInOrder {
 
 void check_denominators(const BlockExtents& extents, const std::array<const double*, kBlockRank>& orbital_energies) {
     check_extents(extents);
-    // An infinite denominator leaves out what it divides, and the energy looks like one.
+    // An infinite denominator leaves out what it divides, and the energy looks like one. Padding (1e100 on devices,
+    // 1e300 on cores) must not be met either.
     for (int n = 0; n < kBlockRank; ++n) {
         require(orbital_energies[n] != nullptr, "triples energy: orbital energies of index {} are null", n);
         for (std::int64_t x = 0; x < extents[n]; ++x)
-            require(std::abs(orbital_energies[n][x]) < 1e300, "triples energy: orbital energy {} of index {} is {}", x,
-                    n, orbital_energies[n][x]);
+            require(std::abs(orbital_energies[n][x]) < 1e90,
+                    "triples energy: orbital energy {} of index {} is {}, not within 1e90", x, n,
+                    orbital_energies[n][x]);
     }
     // As a rule all virtual sums lie on one side of all occupied ones, which the ends of the ranges show.
     double low[2] = {0, 0}, high[2] = {0, 0}, size = 0;
@@ -346,20 +348,22 @@ std::vector<FusedTerm> singles_terms(const BlockExtents& extents, const SinglesO
     return terms;
 }
 
+void check_triples_tensors(std::int64_t o, std::int64_t v, std::initializer_list<const double*> tensors) {
+    require(o >= 1 && v >= 1, "triples: {} occupied and {} virtual orbitals", o, v);
+    for (const auto& [name, third, fourth] :
+         {std::tuple{"triples: ovvv", v, v}, {"triples: t2", o, v}, {"triples: ooov", o, o}})
+        checked_multiply(checked_multiply(checked_multiply(o, v, name), third, name), checked_multiply(fourth, 8, name),
+                         name);
+    for (const double* p : tensors) require(p != nullptr, "triples: a tensor is a null pointer");
+}
+
 void closed_shell_block(const ClosedShellTensors& x, std::array<std::int64_t, 3> begin_kji,
                         std::array<std::int64_t, 3> extent_kji, ClosedShellBlock& block) {
     const std::int64_t o = x.occupied, v = x.virtuals;
-    require(o >= 1 && v >= 1, "closed-shell triples: {} occupied and {} virtual orbitals", o, v);
+    check_triples_tensors(o, v, {x.t1, x.t2, x.ovov, x.ovvv, x.ooov, x.occupied_energies, x.virtual_energies});
     for (int n = 0; n < 3; ++n)
         require(begin_kji[n] >= 0 && extent_kji[n] >= 1 && begin_kji[n] <= o - extent_kji[n],
                 "closed-shell triples: occupied range {}+{} is not within {}", begin_kji[n], extent_kji[n], o);
-    for (const auto& [name, third, fourth] : {std::tuple{"closed-shell triples: ovvv", v, v},
-                                              {"closed-shell triples: t2", o, v},
-                                              {"closed-shell triples: ooov", o, o}})
-        checked_multiply(checked_multiply(checked_multiply(o, v, name), third, name), checked_multiply(fourth, 8, name),
-                         name);
-    for (const double* p : {x.t1, x.t2, x.ovov, x.ovvv, x.ooov, x.occupied_energies, x.virtual_energies})
-        require(p != nullptr, "closed-shell triples: a tensor is a null pointer");
 
     block.extents = {extent_kji[0], extent_kji[1], extent_kji[2], v, v, v};
     block.terms.clear();

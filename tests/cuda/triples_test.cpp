@@ -82,7 +82,7 @@ double device_energy(const BlockExtents& extents, std::span<const FusedTerm> ter
     for (auto& list : e.orbital_energies) list = mirror(list);
     const auto moved = mirror(terms);
     const cuda::DeviceFused fused(extents, moved, e);
-    if (must_walk && cuda::bulk_copies()) {
+    if (must_walk && cuda::walks_here()) {
         EXPECT_NE(fused.description().find("walks"), std::string::npos) << fused.description();
     }
     fused.run();

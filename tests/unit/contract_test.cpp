@@ -328,6 +328,9 @@ TEST(ContractVerify, CancellationIsNoError) {
     auto wrong = c.tensor;
     wrong.update_tiles([](const TileInfo&, std::span<double> t) { t[0] += 1e-9; });
     EXPECT_GT(verify_sample<double>("ik,jk->ij", q, q, wrong).max_relative_error, 1e-10);
+    const std::vector<double> none{NAN};
+    const auto not_a_number = [&](std::int64_t) { return std::span<const double>(none); };
+    EXPECT_EQ(verify_tiles<double>("ik,jk->ij", q, q, wrong.shape(), not_a_number, {}).max_relative_error, HUGE_VAL);
 }
 
 TEST(ContractBudget, HoldsForOneOperand) {
@@ -337,6 +340,36 @@ TEST(ContractBudget, HoldsForOneOperand) {
     EXPECT_THROW(contract("ij->ji", a, options), BudgetError);
     options.memory = 1024;
     EXPECT_EQ(contract("ij->ji", a, options).tensor.tile_count(), 1);
+    options.memory = -1;
+    EXPECT_THROW(contract("ij->ji", a, options), UserError);
+    options = {};
+    options.devices = {0};
+    EXPECT_THROW(contract("ij->ji", a, options), UserError);
+}
+
+/// What is made for a diagonal counts, and is not made where it does not fit.
+TEST(ContractBudget, HoldsForADiagonalOfWhatIsMade) {
+    const Tiling t{4, 4}, k{8};
+    const auto b = Tensor<double>::random(Shape::dense(TileGrid{k, t}), 2);
+    int made = 0;
+    const GeneratedTensor<double> a{Shape::dense(TileGrid{t, t, k}), [&](const TileInfo& info, std::span<double> tile) {
+                                        ++made;
+                                        std::ranges::fill(tile, static_cast<double>(info.tile.value));
+                                    }};
+    ContractOptions options;
+    options.threads = 1;
+    const std::int64_t whole = 8 * 8 * 8 * 8, diagonal = 8 * 8 * 8;
+    for (std::int64_t memory : {whole, b.tile_bytes() + whole - 1}) {
+        options.memory = memory;
+        EXPECT_THROW(contract<double>("iik,kj->ij", a, b, options), BudgetError) << memory;
+        EXPECT_EQ(made, 0);
+    }
+    options.memory = b.tile_bytes() + whole + diagonal - 1;
+    EXPECT_THROW(contract<double>("iik,kj->ij", a, b, options), BudgetError);
+    options.memory = b.tile_bytes() + whole + diagonal;
+    const auto fits = contract<double>("iik,kj->ij", a, b, options);
+    EXPECT_EQ(fits.report.peak_host_bytes, options.memory);
+    EXPECT_TRUE(fits.tensor == contract<double>("iik,kj->ij", a, b).tensor);
 }
 
 TEST(ContractPlan, AKeptPlanIsUsedAgainAndNoOther) {
@@ -481,6 +514,7 @@ TEST(ContractBadInput, SaysWhatAndWhere) {
             contract("ik,kj->ij", a, GeneratedTensor<double>{b.shape(), {}});
         },
         {"operand B", "no function"});
+    expect_user_error([&] { contract_each<double>("ik,kj->ij", a, b, TileConsumer<double>{}); }, {"no function"});
     const GeneratedTensor<double> bad{b.shape(),
                                       [](const TileInfo&, std::span<double> x) { std::ranges::fill(x, std::nan("")); }};
     const auto ones =

@@ -150,6 +150,10 @@ TEST(TriplesReduce, WrongInputAndWhatAVisitorThrows) {
     EXPECT_THROW(fused_reduce(c.extents, c.terms, FusedVisit{}), UserError);
     EXPECT_THROW(fused_reduce(c.extents, std::span<const std::span<const FusedTerm>>{}, one), UserError);
     EXPECT_THROW(fused_reduce({1, 0, 1, 1, 1, 1}, c.terms, one), UserError);
+    auto second = c.terms;
+    second.back().a.data = nullptr;
+    const std::span<const FusedTerm> lists[] = {c.terms, second};
+    EXPECT_THROW(fused_reduce(c.extents, lists, one), UserError);
     // No terms: zeros.
     EXPECT_EQ(fused_reduce(c.extents, std::span<const FusedTerm>{}, [](const FusedPiece& p) { return p.sums[0][0]; }),
               0);

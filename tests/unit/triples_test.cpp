@@ -325,8 +325,12 @@ TEST(TriplesInput, ClosedShellSizesPast64Bits) {
     EXPECT_THROW(closed_shell_block(tensors, {0, 0, 0}, {1, 1, 1}, block), UserError);
     tensors.occupied = tensors.virtuals = 4;
     EXPECT_THROW(closed_shell_block(tensors, {0, 3, 0}, {1, 2, 1}, block), UserError);
+    EXPECT_THROW(closed_shell_block(tensors, {0, 0, -1}, {1, 1, 1}, block), UserError);
     tensors.ovvv = nullptr;
     EXPECT_THROW(closed_shell_block(tensors, {0, 0, 0}, {1, 1, 1}, block), UserError);
+    EXPECT_THROW(ref::closed_shell_triples(tensors), UserError);
+    EXPECT_THROW(ref::closed_shell_triples({}), UserError);
+    EXPECT_THROW(ref::spin_orbital_triples({2, 2}), UserError);
 }
 
 /// Sums that no machine can hold, though every address is within 64 bits.
@@ -431,7 +435,7 @@ TEST(TriplesInput, MeetingSumsAreFound) {
     EXPECT_GT(met, 20);
     EXPECT_LT(met, 160);
     // Far away orbitals do not bring others together; those past all sums, null pointers and empty lists are refused.
-    const double one = -0.5, parked[] = {0.5, 1e14}, huge = 1e300;
+    const double one = -0.5, parked[] = {0.5, 1e14}, huge = 1e90;
     EXPECT_NO_THROW(check_denominators({1, 1, 1, 2, 2, 2}, {&one, &one, &one, parked, parked, parked}));
     EXPECT_THROW(check_denominators({1, 1, 1, 1, 1, 1}, {&one, &one, &one, parked, parked, &huge}), UserError);
     EXPECT_THROW(check_denominators({1, 1, 1, 1, 1, 1}, {&one, &one, &one, parked, parked, nullptr}), UserError);
@@ -447,47 +451,89 @@ TEST(TriplesInput, MeetingSumsAreFound) {
     EXPECT_THROW(check_denominators({1, 1, 1, 270, 270, 270}, lists), UserError);
 }
 
+/// Orbitals that somebody put far away: padding must not be met by them.
+TEST(TriplesEnergy, ParkedOrbitalsBesidePadding) {
+    Random random(15);
+    for (TripleWeights weights : {TripleWeights::spin_orbital, TripleWeights::closed_shell}) {
+        Case c = eighteen({3, 3, 3, 3, 3, 3}, 2, 3, random);
+        for (int n = 3; n < 6; ++n) c.energies[static_cast<std::size_t>(n)] = {1, 5e89, 2};
+        const EnergyEpilogue epilogue = c.epilogue(weights, 1);
+        const double want = ref::fused_energy(c.extents, c.terms, epilogue);
+        EXPECT_NEAR(fused_energy(c.extents, c.terms, epilogue), want, 1e-12 * std::abs(want));
+    }
+}
+
 TEST(TriplesInput, WrongInputIsAUserError) {
     Random random(10);
     const Case good = eighteen({3, 2, 2, 2, 3, 2}, 2, 3, random);
     std::vector<double> out(static_cast<std::size_t>(good.volume()));
     const FusedOutput output{out.data(), packed_strides(good.extents), false};
     EXPECT_NO_THROW(fused_contract(good.extents, good.terms, output));
-    auto refused = [&](auto&& spoil) {
+    const auto says = [](const char* why, auto&& work) {
+        try {
+            work();
+            ADD_FAILURE() << "not refused: " << why;
+        } catch (const UserError& e) {
+            EXPECT_NE(std::string(e.what()).find(why), std::string::npos) << e.what();
+        }
+    };
+    auto refused = [&](const char* why, auto&& spoil) {
         Case c;
         c.extents = good.extents;
         c.terms = good.terms;
         FusedOutput o = output;
         spoil(c, o);
-        EXPECT_THROW(fused_contract(c.extents, c.terms, o), UserError);
-        EXPECT_THROW(ref::fused_contract(c.extents, c.terms, o), UserError);
+        says(why, [&] { fused_contract(c.extents, c.terms, o); });
+        says(why, [&] { ref::fused_contract(c.extents, c.terms, o); });
     };
-    refused([](Case& c, FusedOutput&) { c.extents[2] = 0; });
-    refused([](Case& c, FusedOutput&) { c.extents[5] = -4; });
-    refused([](Case& c, FusedOutput&) { c.extents.fill(1LL << 20); });
-    refused([](Case& c, FusedOutput&) { c.terms[3].sum_extent = 0; });
-    refused([](Case& c, FusedOutput&) { c.terms[3].sum_extent = -1; });
-    refused([](Case& c, FusedOutput&) { c.terms[3].sum_extent = INT64_MAX; });
-    refused([](Case& c, FusedOutput&) { c.terms[7].a.data = nullptr; });
-    refused([](Case& c, FusedOutput&) { c.terms[8].b.data = nullptr; });
-    refused([](Case& c, FusedOutput&) { c.terms[0].a_indices = 64; });
-    refused([](Case& c, FusedOutput&) { c.terms[0].b.stride.fill(INT64_MAX / 2); });
-    refused([](Case&, FusedOutput& o) { o.data = nullptr; });
+    refused("extent 0 of output index 2", [](Case& c, FusedOutput&) { c.extents[2] = 0; });
+    refused("extent -4 of output index 5", [](Case& c, FusedOutput&) { c.extents[5] = -4; });
+    refused("fused block", [](Case& c, FusedOutput&) { c.extents.fill(1LL << 20); });
+    refused("summed extent 0", [](Case& c, FusedOutput&) { c.terms[3].sum_extent = 0; });
+    refused("summed extent -1", [](Case& c, FusedOutput&) { c.terms[3].sum_extent = -1; });
+    refused("reaches past 64 bits", [](Case& c, FusedOutput&) { c.terms[3].sum_extent = INT64_MAX; });
+    refused("operand a is a null", [](Case& c, FusedOutput&) { c.terms[7].a.data = nullptr; });
+    refused("operand b is a null", [](Case& c, FusedOutput&) { c.terms[8].b.data = nullptr; });
+    refused("index mask 64", [](Case& c, FusedOutput&) { c.terms[0].a_indices = 64; });
+    refused("reaches past 64 bits", [](Case& c, FusedOutput&) { c.terms[0].b.stride.fill(INT64_MAX / 2); });
+    refused("the output is a null", [](Case&, FusedOutput& o) { o.data = nullptr; });
     const auto misplaced = [](auto* data) {
         return reinterpret_cast<decltype(data)>(reinterpret_cast<std::uintptr_t>(data) + 4);
     };
-    refused([&](Case& c, FusedOutput&) { c.terms[3].b.data = misplaced(c.terms[3].b.data); });
-    refused([&](Case&, FusedOutput& o) { o.data = misplaced(o.data); });
-    refused([](Case&, FusedOutput& o) { o.stride[1] = 1; });
-    refused([](Case&, FusedOutput& o) { o.stride[4] = 0; });
-    refused([](Case&, FusedOutput& o) { o.stride[5] = INT64_MAX; });
-    refused([&](Case& c, FusedOutput&) { c.terms[1].a.data = out.data() + 3; });
-    refused([&](Case& c, FusedOutput&) { c.terms[1].b.data = out.data() - 1; });
+    refused("no multiple of 8", [&](Case& c, FusedOutput&) { c.terms[3].b.data = misplaced(c.terms[3].b.data); });
+    refused("no multiple of 8", [&](Case&, FusedOutput& o) { o.data = misplaced(o.data); });
+    refused("overlaps itself", [](Case&, FusedOutput& o) { o.stride[1] = 1; });
+    refused("overlaps itself", [](Case&, FusedOutput& o) { o.stride[4] = 0; });
+    refused("the output reaches past 64 bits", [](Case&, FusedOutput& o) { o.stride[5] = INT64_MAX; });
+    refused("operand a overlaps", [&](Case& c, FusedOutput&) { c.terms[1].a.data = out.data() + 3; });
+    refused("operand b overlaps", [&](Case& c, FusedOutput&) { c.terms[1].b.data = out.data() - 1; });
+    refused("operand a overlaps", [&](Case& c, FusedOutput&) { c.terms[1].a.data = out.data() + out.size() - 1; });
+    refused("in bytes", [](Case& c, FusedOutput&) { c.extents = {1LL << 20, 1LL << 20, 1LL << 20, 1, 1, 1}; });
+    says("a sum over -1 virtual", [&] {
+        TriplesOperands wrong;
+        wrong.virtual_sum = -1;
+        triples_terms(good.extents, wrong);
+    });
+    says("a sum over -2 occupied", [&] {
+        TriplesOperands wrong;
+        wrong.occupied_sum = -2;
+        triples_terms(good.extents, wrong);
+    });
+    says("null", [&] {
+        FusedTerm wrong = good.terms[0];
+        wrong.b.data = nullptr;
+        ref::fused_element({&wrong, 1}, {0, 0, 0, 0, 0, 0});
+    });
 
     EnergyEpilogue epilogue = good.epilogue(TripleWeights::closed_shell, 1);
     EXPECT_THROW(fused_energy(good.extents, good.terms, epilogue), UserError);  // unequal virtual ranges
     epilogue.weights = TripleWeights::spin_orbital;
     EXPECT_NO_THROW(fused_energy(good.extents, good.terms, epilogue));
+    auto singles = good.singles;
+    singles[2].b.data = nullptr;
+    epilogue.singles = singles;
+    says("singles term 2: operand b is a null", [&] { fused_energy(good.extents, good.terms, epilogue); });
+    epilogue.singles = good.singles;
     const double* energies = epilogue.orbital_energies[4];
     epilogue.orbital_energies[4] = misplaced(energies);
     EXPECT_THROW(fused_energy(good.extents, good.terms, epilogue), UserError);

@@ -18,6 +18,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -116,8 +117,8 @@ struct EnergyEpilogue {
 };
 
 /// The energy of the block; the six-index tensor is never stored. The closed-shell weights need a, b and c to run over
-/// the same range (equal extents). UserError where a denominator vanishes or an orbital energy is not finite. Summed in
-/// a fixed order: the same bits for any thread count.
+/// the same range (equal extents). UserError where a denominator vanishes or an orbital energy is not within 1e90.
+/// Summed in a fixed order: the same bits for any thread count.
 double fused_energy(const BlockExtents& extents, std::span<const FusedTerm> terms, const EnergyEpilogue& epilogue,
                     const FusedOptions& options = {});
 
@@ -126,7 +127,10 @@ void check_terms(const BlockExtents& extents, std::span<const FusedTerm> terms, 
 void check_fused(const BlockExtents& extents, std::span<const FusedTerm> terms, const FusedOutput& output);
 void check_energy(const BlockExtents& extents, std::span<const FusedTerm> terms, const EnergyEpilogue& epilogue);
 
-/// UserError where orbital energies (on the host) are not finite, or occupied and virtual sums meet: says which.
+/// Likewise closed_shell_block and the formulas of ref: there are orbitals, tensors, and these within 64 bits.
+void check_triples_tensors(std::int64_t occupied, std::int64_t virtuals, std::initializer_list<const double*> tensors);
+
+/// UserError where orbital energies (on the host) are not within 1e90, or occupied and virtual sums meet: says which.
 void check_denominators(const BlockExtents& extents, const std::array<const double*, kBlockRank>& orbital_energies);
 
 /// 2 * (product of the extents) * (sum of the summed extents), a double because it is a count of work.

@@ -167,6 +167,7 @@ class CudaDevice final : public Device {
         check(cudaStreamWaitEvent(stream(lane), static_cast<cudaEvent_t>(event), 0), "wait for an event");
     }
     bool complete(Event event) override {
+        use();
         const auto status = cudaEventQuery(static_cast<cudaEvent_t>(event));
         if (status == cudaErrorNotReady) {
             cudaGetLastError();
@@ -176,6 +177,7 @@ class CudaDevice final : public Device {
         return true;
     }
     double seconds(Event event) override {
+        use();
         float ms = 0;
         check(cudaEventElapsedTime(&ms, start_, static_cast<cudaEvent_t>(event)), "elapsed");
         return start_seconds_ + 1e-3 * ms;

@@ -267,7 +267,7 @@ struct DeviceFused::Impl {
         for (int n = 0; n < params.groups1 + params.groups2; ++n)
             stages += (params.group[n].chunks + kStageChunks - 1) / kStageChunks;
         // What is on its way must be of this tile and the next.
-        if (stages <= kStages || products != static_cast<int>(list.size()) || tiles > INT32_MAX || !bulk_copies())
+        if (stages <= kStages || products != static_cast<int>(list.size()) || tiles > INT32_MAX || !walks_here())
             return false;
         // With one list of energies for a, b and c the denominators of an orbit are the same.
         if (finish == FusedFinish::orbit &&

@@ -22,11 +22,16 @@ void launch_reduce(const double* partial, long long count, double scale, double*
     check(cudaGetLastError(), "triples energy");
 }
 
-bool bulk_copies() {
-    // Of the code that runs here, not of the device: a program made for sm_80 alone has none for newer ones.
+bool walks_here() {
+    // Of the code that runs here, not of the device: a program made for sm_80 alone has none for newer ones. Some of
+    // these have less shared memory.
     cudaFuncAttributes walking{};
-    check(cudaFuncGetAttributes(&walking, device::walk_kernel<FusedFinish::store>), "fused triples");
-    return walking.ptxVersion >= 90;
+    check(cudaFuncGetAttributes(&walking, device::walk_kernel<FusedFinish::orbit>), "fused triples");
+    int id = 0, most = 0;
+    check(cudaGetDevice(&id), "current device");
+    check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, id), "shared memory");
+    const auto bytes = walking.sharedSizeBytes + (device::kSharedDoubles + kSinglesDoubles) * sizeof(double);
+    return walking.ptxVersion >= 90 && bytes <= static_cast<std::size_t>(most);
 }
 
 int multiprocessors() {

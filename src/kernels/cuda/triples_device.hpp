@@ -132,6 +132,6 @@ void launch_fused(const FusedParams& params, FusedFinish finish, int blocks, Str
 /// *result = scale * sum of partial[0 .. count), in a fixed order.
 void launch_reduce(const double* partial, long long count, double scale, double* result, StreamHandle stream);
 int multiprocessors();  // of the current device
-bool bulk_copies();     // whether the code made for it has them
+bool walks_here();      // whether it runs the kernels that walk
 
 }  // namespace tessera::kernels::cuda
