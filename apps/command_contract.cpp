@@ -123,6 +123,8 @@ ContractionSummary work(const Options& o, const ContractOptions& given, const Te
 
 void run(const Options& o) {
     const ContractionSpec spec(o.spec);
+    require(spec.operand_count() == 2 || o.contraction.devices == "none",
+            "--devices {}: spec '{}' has one operand, which the cores work on", o.contraction.devices, spec.text());
     const auto options = library_options(o.contraction, o.common);
     require(o.tile >= 0, "--tile {} is negative", o.tile);
     require(o.tile == 0 || is_npy(o.a) || is_npy(o.b),
@@ -140,8 +142,6 @@ void run(const Options& o) {
                 "--algorithm {}: spec '{}' has one operand, so there is none to choose", o.contraction.algorithm,
                 spec.text());
         require(!o.conjugate_b, "--conjugate-b: spec '{}' has one operand", spec.text());
-        require(options.devices.empty(), "--devices {}: spec '{}' has one operand, which the cores work on",
-                o.contraction.devices, spec.text());
     }
     if (!o.out.empty()) {
         require(is_npy(o.out) || is_hdf5(o.out), "--out {}: the name must end in .h5, .hdf5 or .npy", o.out);

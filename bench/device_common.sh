@@ -9,7 +9,7 @@ find_cublas() {
 
 # sanitize PREFIX-OR-FOLDER/ TEST FILTER OUTPUT-STEM [TOOLS]: memcheck (leaks included) and racecheck, each into a file of its own.
 # racecheck takes TEST_race where there is one: a build with -DTESSERA_RACECHECK (make bundle RACECHECK=1). The first line of
-# each file says which build it was, a tool that ends badly sets failed=1. MEMCHECK: further options of memcheck. SANITIZER_SECONDS: of each (300).
+# each file says which build it was, a tool that ends badly or finds something sets failed=1. MEMCHECK: further options of memcheck. SANITIZER_SECONDS: of each (300).
 sanitize() {
     command -v compute-sanitizer > /dev/null || { echo "$2: not checked, no compute-sanitizer here" && return 0; }
     for tool in ${5:-memcheck racecheck}; do
@@ -22,14 +22,18 @@ sanitize() {
         [ $tool = racecheck ] && [ -x "$folder$2_race" ] && name=$2_race
         more=
         [ $tool = memcheck ] && more="--leak-check full ${MEMCHECK:-}"
-        build=$([ "$name" = "$2" ] && echo "as released" || echo "with -DTESSERA_RACECHECK")
+        build=$([ "$name" = "$2" ] && echo "with the usual options" || echo "with -DTESSERA_RACECHECK")
         commit=$(cat "$folder../commit" 2> /dev/null || git -C "$(dirname "$0")" describe --always --dirty --abbrev=12 --exclude='*' 2> /dev/null || echo unknown)
         echo "$name, built $build, of commit $commit: compute-sanitizer --tool $tool $more --gtest_filter=$3" > "$4-$tool.txt"
         # shellcheck disable=SC2086
         LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:-} timeout "${SANITIZER_SECONDS:-300}" compute-sanitizer --tool $tool $more --target-processes all \
             "$folder$name" --gtest_filter="$3" >> "$4-$tool.txt" 2>&1
         status=$?
-        [ $status -eq 0 ] || failed=1
+        # The tool itself ends with 0 whatever it found.
+        case $status:$(tail -1 "$4-$tool.txt") in
+            "0:========= ERROR SUMMARY: 0 errors" | "0:========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)") ;;
+            *) failed=1 ;;
+        esac
         echo "$name $tool: status $status: $(tail -1 "$4-$tool.txt")$(grep -q '^Aborted' "$4-$tool.txt" && echo ', but a process aborted')"
     done
 }

@@ -6,7 +6,7 @@
 set -u
 out=$1
 prefix=${2:-}
-rows=${3:-test v1 v1_16 v1_000 dense synthetic v2 v3 energy simulate sanitizer}
+rows=${3:-test v1 v1_16 v1_000 trace dense synthetic v2 v3 energy simulate sanitizer}
 here=$(cd "$(dirname "$0")/.." && pwd)
 molecules=$here/share/molecules
 [ -d "$molecules" ] || molecules=$here/share/tessera/molecules  # in a bundle
@@ -48,6 +48,7 @@ told() {
 into() {
     file=$1
     shift
+    rm -f "$out/$file.json"
     "$@" > "$out/$file.failed" 2> "$out/$file.log"
     status=$?
     [ $status -eq 0 ] && mv "$out/$file.failed" "$out/$file.json"

@@ -8,10 +8,11 @@ out=$2
 prefix=${3:-}
 parts=${4:-grouped triples}
 . "$(dirname "$0")/device_common.sh"
+# Every program has ten minutes.
 go() {
     name=$1
     shift
-    if [ -n "$prefix" ]; then "$prefix" "$name" "$@"; else "$programs/$name" "$@"; fi
+    if [ -n "$prefix" ]; then timeout -k 5 600 "$prefix" "$name" "$@"; else timeout -k 5 600 "$programs/$name" "$@"; fi
 }
 failed=0
 mkdir -p "$out"
@@ -33,6 +34,7 @@ for part in $parts; do
 
     case $part in
         grouped | triples)
+            rm -f "$out/$part-h200.json"
             go tessera bench $part --device 0 --json > "$out/$part.failed" 2> "$out/${part}_bench.log"
             status=$?
             if [ $status -eq 0 ]; then mv "$out/$part.failed" "$out/$part-h200.json"; else failed=1; fi

@@ -1,6 +1,6 @@
 #!/bin/sh
 # A bundle on a device: all CUDA tests, the grouped and the triples table; what of, and how it ended, in tests.txt.
-# make bundle: the programs as released.
+# make bundle: the programs as make builds them. Ends with 1 where one of them failed.
 # make bundle-sm80: the kernels as sm_80 runs them (m8n8k4 matrix instructions, no barriers of Hopper's); holds nothing but
 # PTX of compute_80, which the driver compiles for the device it finds.
 # make cuda12: compiled by clang against CUDA 12.5, whose runtime goes along.
@@ -23,7 +23,9 @@ mkdir -p "$out"
     # Compiled once, side by side, and kept by the driver for what follows.
     for part in grouped triples transpose; do "$prefix" cuda_${part}_test --gtest_filter='*SmallCases*:*EighteenTerms*' > /dev/null 2>&1 & done
     wait
-    TESSERA_SANITIZER=0 "$bench/kernels_device.sh" - "$out" "$prefix" "grouped triples transpose"
-    "$bench/gpu_device.sh" "$out" "$prefix" test
+    rm -f "$out/failed"
+    TESSERA_SANITIZER=0 "$bench/kernels_device.sh" - "$out" "$prefix" "grouped triples transpose" || touch "$out/failed"
+    "$bench/gpu_device.sh" "$out" "$prefix" test || touch "$out/failed"
 } 2>&1 | tee "$out/tests.txt"
-grep -h '^\[  FAILED\|^\[  PASSED\|tests ran' "$out"/*.log | tee -a "$out/tests.txt"
+grep -h '^\[  FAILED\|^\[  PASSED\|suites* ran' "$out"/*.log | tee -a "$out/tests.txt"
+[ ! -e "$out/failed" ]

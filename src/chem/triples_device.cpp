@@ -101,12 +101,11 @@ double device_triples_bytes(std::int64_t occupied, std::int64_t virtuals, std::i
 TriplesResult device_triples(const kernels::ClosedShellTensors& host, std::span<const int> devices, std::int64_t memory,
                              Communicator& ranks, const TriplesProgress& progress) {
     TriplesResult out;
-    // All ranks must cut alike: memory as the rank with the least of it, multiprocessors as the one with the most.
-    double most[] = {-static_cast<double>(memory), 0};
-    for (const int d : devices) most[1] = std::max(most[1], static_cast<double>(cuda::device_info(d).multiprocessors));
+    // All ranks must cut alike.
+    double most[] = {0};
+    for (const int d : devices) most[0] = std::max(most[0], static_cast<double>(cuda::device_info(d).multiprocessors));
     if (ranks.size() > 1) ranks.max(std::span<double>(most));
-    memory = static_cast<std::int64_t>(-most[0]);
-    const int multiprocessors = static_cast<int>(most[1]);
+    const int multiprocessors = static_cast<int>(most[0]);
     std::int64_t longest_k = round_up(host.occupied, kLane);
     const auto bytes = [&] { return device_triples_bytes(host.occupied, host.virtuals, longest_k, multiprocessors); };
     while (longest_k > kLane && bytes() > static_cast<double>(memory)) longest_k -= kLane;

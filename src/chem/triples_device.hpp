@@ -23,8 +23,8 @@ std::vector<TripleBlock> device_blocks(std::int64_t occupied, std::int64_t longe
 /// Bytes on a device for the tensors and any one of the blocks, at most.
 double device_triples_bytes(std::int64_t occupied, std::int64_t virtuals, std::int64_t longest_k, int multiprocessors);
 
-/// This rank's share of (T), on each of the devices with at most `memory` bytes; nothing where that is too little, and
-/// then on no rank.
+/// This rank's share of (T), on each of the devices with at most `memory` bytes (the same on all ranks); nothing where
+/// that is too little.
 TriplesResult device_triples(const kernels::ClosedShellTensors& host, std::span<const int> devices, std::int64_t memory,
                              Communicator& ranks, const TriplesProgress& progress);
 

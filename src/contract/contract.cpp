@@ -50,38 +50,17 @@ struct Prepared {
     const Tensor<T>* stored = nullptr;
     const GeneratedTensor<T>* made = nullptr;
     std::int64_t original_bytes = 0;  // of the operand a reduction was made from
-    std::int64_t peak_bytes = 0;      // while one that is made was reduced, beside `others`
 
-    [[noreturn]] static void refuse(const ContractionSpec& spec, int operand, const ContractOptions& options,
-                                    std::int64_t least) {
-        throw BudgetError(
-            fmt::format("a memory budget of {} ({} bytes) is too small for '{}': operand {} has diagonals or sums of "
-                        "its own, for which it is made as a whole; {} ({} bytes) are needed at least",
-                        format_bytes(options.memory), options.memory, spec.text(), operand == 0 ? 'A' : 'B',
-                        format_bytes(least), least),
-            options.memory, least);
-    }
-    /// others: bytes of tiles that there are already.
-    Prepared(const ContractionSpec& spec, int operand, const ContractOperand<T>& x, const ContractOptions& options,
-             Communicator& ranks, std::int64_t others)
+    Prepared(const ContractionSpec& spec, int operand, const ContractOperand<T>& x, int threads, Communicator& ranks)
         : stored(x.stored()), made(x.made()) {
         if (!spec.needs_reduction(operand)) return;
+        const auto in = spec.labels(operand), out = spec.reduced_labels(operand);
         // A diagonal or a sum of an operand that is made on demand needs its tiles once, before the product.
         std::optional<Tensor<T>> all;
-        if (made) {
-            const auto even = Distribution::even(made->shape.grid(), ranks.size());
-            const auto whole = tile_storage_bytes(made->shape, sizeof(T), even, ranks.rank());
-            if (options.memory > 0 && others + whole > options.memory) refuse(spec, operand, options, others + whole);
-            all = Tensor<T>::generate(made->shape, made->make, options.threads, {ranks, even});
-        }
-        const Tensor<T>& from = made ? *all : *stored;
-        try {
-            reduced = reduce(from, spec.labels(operand), spec.reduced_labels(operand), options.threads,
-                             made && options.memory > 0 ? options.memory - others : 0);
-        } catch (const BudgetError& e) {
-            refuse(spec, operand, options, others + e.smallest_bytes());
-        }
-        if (made) peak_bytes = others + from.tile_bytes() + reduced->tile_bytes();
+        if (made)
+            all = Tensor<T>::generate(made->shape, made->make, threads,
+                                      {ranks, reduce_placement(made->shape.grid(), in, out, ranks.size()).x});
+        reduced = reduce(made ? *all : *stored, in, out, threads);
         if (stored) original_bytes = stored->tile_bytes();
         stored = &*reduced;
         made = nullptr;
@@ -269,6 +248,28 @@ MachineModel machine_for(Communicator& ranks, const ContractOptions& options) {
 
 namespace {
 
+/// Of this rank's tiles, the most while operands that are made on demand are made as a whole to be reduced; 0 where
+/// none is.
+template <Scalar T>
+std::int64_t bytes_while_made(const ContractionSpec& spec, const ContractOperand<T>& a, const ContractOperand<T>& b,
+                              const Tensor<T>* old, const Communicator& ranks) {
+    std::int64_t there = old ? old->tile_bytes() : 0, peak = 0;
+    for (const auto* x : {&a, &b})
+        if (x->stored()) there += x->stored()->tile_bytes();
+    for (int n : {0, 1}) {
+        if (!spec.needs_reduction(n)) continue;
+        const auto& x = n == 0 ? a : b;
+        const auto in = spec.labels(n), out = spec.reduced_labels(n);
+        const auto placed = reduce_placement(x.shape().grid(), in, out, ranks.size());
+        const auto bytes = [&](const Shape& shape, const Distribution& where) {
+            return tile_storage_bytes(shape, sizeof(T), where, ranks.rank());
+        };
+        there += bytes(reduced_shape(x.shape(), in, out), placed.result);
+        if (x.made()) peak = std::max(peak, there + bytes(x.shape(), placed.x));
+    }
+    return peak;
+}
+
 template <Scalar T>
 Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const ContractOperand<T>& b,
                    const Tensor<T>* old, const ContractOptions& options, const TileConsumer<T>* consume = nullptr,
@@ -291,14 +292,17 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
 
     Communicator& ranks = ranks_of(a, b, old, options);
     require_same_call(ranks, spec, a.shape(), b.shape(), options);
+    const auto making = most(ranks, bytes_while_made(spec, a, b, old, ranks));
+    if (options.memory > 0 && making > options.memory)
+        throw BudgetError(
+            fmt::format("a memory budget of {} ({} bytes) is too small for '{}': an operand that is made on demand and "
+                        "has diagonals or sums of its own is made as a whole first; {} ({} bytes) are needed at least",
+                        format_bytes(options.memory), options.memory, spec.text(), format_bytes(making), making),
+            options.memory, making);
     std::optional<Prepared<T>> both[2];
     together(ranks, [&] {
-        std::int64_t there = old ? old->tile_bytes() : 0;
-        for (const auto* operand : {&a, &b})
-            if (operand->stored()) there += operand->stored()->tile_bytes();
-        both[0].emplace(spec, 0, a, options, ranks, there);
-        if (both[0]->reduced) there += both[0]->reduced->tile_bytes();
-        both[1].emplace(spec, 1, b, options, ranks, there);
+        both[0].emplace(spec, 0, a, options.threads, ranks);
+        both[1].emplace(spec, 1, b, options.threads, ranks);
     });
     const auto &pa = *both[0], &pb = *both[1];
     const ContractionSpec reduced(spec.reduced_labels(0) + "," + spec.reduced_labels(1) + "->" + spec.c());
@@ -417,7 +421,7 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
     report.bytes_a = plan.counts.bytes_a;
     report.bytes_b = plan.counts.bytes_b;
     report.bytes_c = plan.counts.bytes_c;
-    report.peak_host_bytes = most(ranks, std::max({budget.peak(), pa.peak_bytes, pb.peak_bytes}));
+    report.peak_host_bytes = most(ranks, std::max(budget.peak(), making));
     report.algorithm = plan.algorithm;
     report.threads = plan.threads;
     report.ranks = plan.ranks;

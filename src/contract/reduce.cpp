@@ -42,14 +42,64 @@ void add_strided(const T* in, T* out, const std::vector<Loop>& loops) {
     }
 }
 
+/// Which tiles of x go into which tile of the result, in the result's order: those on the diagonal of repeated labels.
+struct Contribution {
+    std::int64_t to, slot;
+};
+std::vector<Contribution> contributions_of(const Shape& x, const TileGrid& result, const std::string& in,
+                                           const std::string& out) {
+    std::vector<Contribution> all;
+    for (std::int64_t s = 0; s < x.tile_count(); ++s) {
+        const auto at = x.grid().coordinates(x.tile(s));
+        bool on_diagonal = true;
+        for (std::size_t d = 0; d < in.size(); ++d)
+            on_diagonal &= at[static_cast<int>(in.find(in[d]))] == at[static_cast<int>(d)];
+        if (!on_diagonal) continue;
+        IndexVector to;
+        for (char l : out) to.push_back(at[static_cast<int>(in.find(l))]);
+        all.push_back({result.ordinal(to).value, s});
+    }
+    std::stable_sort(all.begin(), all.end(), [](const Contribution& p, const Contribution& q) { return p.to < q.to; });
+    return all;
+}
+
+TileGrid result_grid(const TileGrid& grid, const std::string& in, const std::string& out) {
+    std::vector<Tiling> tilings;
+    for (char l : out) tilings.push_back(grid.tiling(static_cast<int>(in.find(l))));
+    return TileGrid(std::move(tilings));
+}
+
+Shape shape_of(const TileGrid& result, const std::vector<Contribution>& contributions) {
+    std::vector<std::int64_t> ordinals;
+    for (const auto& c : contributions)
+        if (ordinals.empty() || ordinals.back() != c.to) ordinals.push_back(c.to);
+    std::vector<double> norms(ordinals.size(), 0.0);
+    return Shape::from_sorted(result, std::move(ordinals), std::move(norms));
+}
+
 }  // namespace
+
+Shape reduced_shape(const Shape& x, const std::string& in, const std::string& out) {
+    const auto result = result_grid(x.grid(), in, out);
+    return shape_of(result, contributions_of(x, result, in, out));
+}
 
 /// Ranks dealt along one kept label only, the one with the most tiles: whatever goes into a tile of the result is then
 /// on that tile's rank. (Nothing kept: all on one rank.)
-Distribution along(const std::string& labels, char label, int ranks) {
-    std::vector<Distribution::Axis> axes(labels.size());
-    if (label) axes[labels.find(label)].ranks = ranks;
-    return Distribution(ranks, std::move(axes));
+ReducePlacement reduce_placement(const TileGrid& grid, const std::string& in, const std::string& out, int ranks) {
+    char label = 0;
+    std::int64_t tiles = 0;
+    for (char l : out)
+        if (const auto n = grid.tiling(static_cast<int>(in.find(l))).tile_count(); n > tiles) {
+            tiles = n;
+            label = l;
+        }
+    const auto along = [&](const std::string& labels) {
+        std::vector<Distribution::Axis> axes(labels.size());
+        if (label) axes[labels.find(label)].ranks = ranks;
+        return Distribution(ranks, std::move(axes));
+    };
+    return {along(in), along(out)};
 }
 
 template <Scalar T>
@@ -57,45 +107,15 @@ Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& o
                  std::optional<std::int64_t> added, std::type_identity_t<T> alpha, bool conjugated) {
     Placement where(x.communicator(), {});
     if (const int ranks = x.communicator().size(); ranks > 1) {
-        char label = 0;
-        std::int64_t tiles = 0;
-        for (char l : out)
-            if (const auto n = x.grid().tiling(static_cast<int>(in.find(l))).tile_count(); n > tiles) {
-                tiles = n;
-                label = l;
-            }
-        if (const auto wanted = along(in, label, ranks); !(x.distribution() == wanted))
-            return reduce(redistribute(x, wanted), in, out, threads, memory, added, alpha, conjugated);
-        where.distribution = along(out, label, ranks);
+        const auto wanted = reduce_placement(x.grid(), in, out, ranks);
+        if (!(x.distribution() == wanted.x))
+            return reduce(redistribute(x, wanted.x), in, out, threads, memory, added, alpha, conjugated);
+        where.distribution = wanted.result;
     }
     const auto& grid = x.grid();
-    std::vector<Tiling> tilings;
-    for (char l : out) tilings.push_back(grid.tiling(static_cast<int>(in.find(l))));
-    const TileGrid result(std::move(tilings));
-
-    // Which tiles of x go into which tile of the result: those on the diagonal of repeated labels.
-    struct Contribution {
-        std::int64_t to, slot;
-    };
-    std::vector<Contribution> contributions;
-    for (std::int64_t s = 0; s < x.tile_count(); ++s) {
-        const auto at = grid.coordinates(x.shape().tile(s));
-        bool on_diagonal = true;
-        for (std::size_t d = 0; d < in.size(); ++d)
-            on_diagonal &= at[static_cast<int>(in.find(in[d]))] == at[static_cast<int>(d)];
-        if (!on_diagonal) continue;
-        IndexVector to;
-        for (char l : out) to.push_back(at[static_cast<int>(in.find(l))]);
-        contributions.push_back({result.ordinal(to).value, s});
-    }
-    std::stable_sort(contributions.begin(), contributions.end(),
-                     [](const Contribution& p, const Contribution& q) { return p.to < q.to; });
-    std::vector<std::int64_t> ordinals;
-    for (const auto& c : contributions)
-        if (ordinals.empty() || ordinals.back() != c.to) ordinals.push_back(c.to);
-    std::vector<double> norms(ordinals.size(), 0.0);
-
-    const Shape shape = Shape::from_sorted(result, std::move(ordinals), std::move(norms));
+    const auto result = result_grid(grid, in, out);
+    const auto contributions = contributions_of(x.shape(), result, in, out);
+    const Shape shape = shape_of(result, contributions);
     const std::int64_t bytes = tile_storage_bytes(shape, sizeof(T));
     const std::int64_t needed = x.tile_bytes() + bytes + (added ? 2 * *added + bytes : 0);
     if (memory > 0 && needed > memory)

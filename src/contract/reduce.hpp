@@ -10,6 +10,15 @@
 
 namespace tessera {
 
+/// The tiles of such a result, without norms.
+Shape reduced_shape(const Shape& x, const std::string& in, const std::string& out);
+
+/// How x lies on the ranks for it, so that nothing has to be moved, and how the result does.
+struct ReducePlacement {
+    Distribution x, result;
+};
+ReducePlacement reduce_placement(const TileGrid& grid, const std::string& in, const std::string& out, int ranks);
+
 /// alpha times (the conjugate of) x, from labels `in` (repeats are diagonals) to `out` (each at most once); labels not
 /// in `out` are summed. Sums run over the tiles in ascending ordinal and over elements in row-major order: the same
 /// bits always. memory > 0: BudgetError before any work where x and the result take more, with `added` bytes of a

@@ -229,6 +229,38 @@ struct SeenByMpi {
     static inline SeenByMpi* now = nullptr;
 };
 
+/// An operand that is made on demand and reduced: what it takes on a rank is known before any work, to all ranks.
+TEST(ContractAcrossRanks, BudgetHoldsForADiagonalOfWhatIsMade) {
+    if (testing::on_device) GTEST_SKIP() << "of the host's budget";
+    Communicator& ranks = mpi_world();
+    const Tiling t = Tiling::uniform(16, 4), k = Tiling::uniform(64, 8), j{8};
+    const auto b = Tensor<double>::random(Shape::dense(TileGrid{k, j}), 2, 1,
+                                          {ranks, Distribution::even(TileGrid{k, j}, ranks.size())});
+    std::atomic<int> made{0};
+    const GeneratedTensor<double> a{Shape::dense(TileGrid{t, t, k}), [&](const TileInfo& info, std::span<double> tile) {
+                                        ++made;
+                                        std::ranges::fill(tile, static_cast<double>(info.tile.value));
+                                    }};
+    for (const char* spec : {"iik,kj->ij", "sik,kj->ij"}) {
+        ContractOptions options;
+        options.threads = 1;
+        options.memory = 1;
+        made = 0;
+        std::int64_t least = 0;
+        try {
+            contract<double>(spec, a, b, options);
+            ADD_FAILURE() << spec;
+        } catch (const BudgetError& e) {
+            least = e.smallest_bytes();
+        }
+        EXPECT_EQ(made, 0);
+        EXPECT_GE(least, 16 * 16 * 64 * 8 / ranks.size());  // a rank's share, once
+        EXPECT_LT(least, 2 * 16 * 16 * 64 * 8 / std::min(ranks.size(), 4));
+        options.memory = least;
+        EXPECT_EQ(contract<double>(spec, a, b, options).report.peak_host_bytes, least) << spec;
+    }
+}
+
 /// A message limit of a few tiles, of less than one, and one that cuts elements apart: MPI never sees more at once, and
 /// what arrives is what was sent.
 TEST(ContractAcrossRanks, MessagesAboveTheLimitTravelInParts) {

@@ -331,6 +331,9 @@ TEST(ContractVerify, CancellationIsNoError) {
     const std::vector<double> none{NAN};
     const auto not_a_number = [&](std::int64_t) { return std::span<const double>(none); };
     EXPECT_EQ(verify_tiles<double>("ik,jk->ij", q, q, wrong.shape(), not_a_number, {}).max_relative_error, HUGE_VAL);
+    const auto large = Tensor<double>::from_dense(g, std::vector{1e160, 1e160, 1e160, 1e160});
+    EXPECT_EQ(verify_tiles<double>("ik,jk->ij", large, large, wrong.shape(), not_a_number, {}).max_relative_error,
+              HUGE_VAL);
 }
 
 TEST(ContractBudget, HoldsForOneOperand) {
@@ -359,17 +362,27 @@ TEST(ContractBudget, HoldsForADiagonalOfWhatIsMade) {
     ContractOptions options;
     options.threads = 1;
     const std::int64_t whole = 8 * 8 * 8 * 8, diagonal = 8 * 8 * 8;
-    for (std::int64_t memory : {whole, b.tile_bytes() + whole - 1}) {
+    for (std::int64_t memory : {std::int64_t{1}, b.tile_bytes() + whole + diagonal - 1}) {
         options.memory = memory;
-        EXPECT_THROW(contract<double>("iik,kj->ij", a, b, options), BudgetError) << memory;
+        try {
+            contract<double>("iik,kj->ij", a, b, options);
+            ADD_FAILURE() << memory;
+        } catch (const BudgetError& e) {
+            EXPECT_EQ(e.smallest_bytes(), b.tile_bytes() + whole + diagonal);
+        }
         EXPECT_EQ(made, 0);
     }
-    options.memory = b.tile_bytes() + whole + diagonal - 1;
-    EXPECT_THROW(contract<double>("iik,kj->ij", a, b, options), BudgetError);
     options.memory = b.tile_bytes() + whole + diagonal;
     const auto fits = contract<double>("iik,kj->ij", a, b, options);
     EXPECT_EQ(fits.report.peak_host_bytes, options.memory);
     EXPECT_TRUE(fits.tensor == contract<double>("iik,kj->ij", a, b).tensor);
+    // Both: the first one's diagonal is there while the second is made.
+    options.memory = 2 * diagonal + whole - 1;
+    made = 0;
+    EXPECT_THROW(contract<double>("iik,jjk->ij", a, a, options), BudgetError);
+    EXPECT_EQ(made, 0);
+    ++options.memory;
+    EXPECT_EQ(contract<double>("iik,jjk->ij", a, a, options).report.peak_host_bytes, options.memory);
 }
 
 TEST(ContractPlan, AKeptPlanIsUsedAgainAndNoOther) {

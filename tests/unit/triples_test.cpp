@@ -460,6 +460,8 @@ TEST(TriplesEnergy, ParkedOrbitalsBesidePadding) {
         const EnergyEpilogue epilogue = c.epilogue(weights, 1);
         const double want = ref::fused_energy(c.extents, c.terms, epilogue);
         EXPECT_NEAR(fused_energy(c.extents, c.terms, epilogue), want, 1e-12 * std::abs(want));
+        for (int n = 3; n < 6; ++n) const_cast<double*>(epilogue.orbital_energies[n])[1] = 5e299;  // as far as padding
+        EXPECT_THROW(fused_energy(c.extents, c.terms, epilogue), UserError);
     }
 }
 

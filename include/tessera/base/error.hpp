@@ -28,7 +28,8 @@ class MachineError : public Error {
     int exit_code() const noexcept override { return 3; }
 };
 
-/// The memory budget is too small; carries the smallest one that would do.
+/// The memory budget is too small; carries the smallest one that would do (where an operand must be made as a whole
+/// before there can be a plan: the least for that).
 class BudgetError : public MachineError {
   public:
     BudgetError(const std::string& what, std::int64_t budget_bytes, std::int64_t smallest_bytes)

@@ -27,7 +27,8 @@ struct ContractOptions {
     double filter = 0;
     /// Compute these tiles only (all of them, also where they are zero).
     const Shape* result_shape = nullptr;
-    /// Bytes for tiles on the host, operands and result included; 0: what the machine has. Too small: BudgetError.
+    /// Bytes for tiles on the host, operands and result included; 0: no limit but the machine's memory. Too small:
+    /// BudgetError.
     std::int64_t memory = 0;
     int threads = 0;  // per rank; 0: all cores
     /// auto, stationary_b, outer_product, split_k, replicate_b; and the grid of ranks, 0: from the shapes.

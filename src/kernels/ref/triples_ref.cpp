@@ -49,8 +49,10 @@ void fused_contract(const BlockExtents& extents, std::span<const FusedTerm> term
 }
 
 double fused_element(std::span<const FusedTerm> terms, const BlockExtents& index) {
-    for (const FusedTerm& t : terms)
+    for (const FusedTerm& t : terms) {
         require(t.a.data != nullptr && t.b.data != nullptr, "fused element: an operand is a null pointer");
+        require(t.sum_extent >= 1, "fused element: summed extent {} is below 1", t.sum_extent);
+    }
     return add_terms(terms, index, 0);
 }
 
@@ -85,6 +87,8 @@ double fused_energy(const BlockExtents& extents, std::span<const FusedTerm> term
 double spin_orbital_triples(const SpinOrbitalTensors& x) {
     const std::int64_t o = x.occupied, v = x.virtuals;
     check_triples_tensors(o, v, {x.t1, x.t2, x.oovv, x.ovvv, x.ooov, x.occupied_energies, x.virtual_energies});
+    check_denominators({o, o, o, v, v, v}, {x.occupied_energies, x.occupied_energies, x.occupied_energies,
+                                            x.virtual_energies, x.virtual_energies, x.virtual_energies});
     auto t1 = [&](auto i, auto a) { return x.t1[i * v + a]; };
     auto t2 = [&](auto i, auto j, auto a, auto b) { return x.t2[((i * o + j) * v + a) * v + b]; };
     auto oovv = [&](auto i, auto j, auto a, auto b) { return x.oovv[((i * o + j) * v + a) * v + b]; };
@@ -120,6 +124,8 @@ double spin_orbital_triples(const SpinOrbitalTensors& x) {
 double closed_shell_triples(const ClosedShellTensors& x) {
     const std::int64_t o = x.occupied, v = x.virtuals;
     check_triples_tensors(o, v, {x.t1, x.t2, x.ovov, x.ovvv, x.ooov, x.occupied_energies, x.virtual_energies});
+    check_denominators({o, o, o, v, v, v}, {x.occupied_energies, x.occupied_energies, x.occupied_energies,
+                                            x.virtual_energies, x.virtual_energies, x.virtual_energies});
     auto t1 = [&](auto i, auto a) { return x.t1[i * v + a]; };
     auto t2 = [&](auto i, auto j, auto a, auto b) { return x.t2[((i * o + j) * v + a) * v + b]; };
     auto ovov = [&](auto i, auto a, auto j, auto b) { return x.ovov[((i * v + a) * o + j) * v + b]; };
