@@ -248,11 +248,11 @@ MachineModel machine_for(Communicator& ranks, const ContractOptions& options) {
 
 namespace {
 
-/// Of this rank's tiles, the most while operands that are made on demand are made as a whole to be reduced; 0 where
+/// Of this rank's tiles, the most while operands are made as a whole, or moved between ranks, to be reduced; 0 where
 /// none is.
 template <Scalar T>
-std::int64_t bytes_while_made(const ContractionSpec& spec, const ContractOperand<T>& a, const ContractOperand<T>& b,
-                              const Tensor<T>* old, const Communicator& ranks) {
+std::int64_t bytes_while_reduced(const ContractionSpec& spec, const ContractOperand<T>& a, const ContractOperand<T>& b,
+                                 const Tensor<T>* old, const Communicator& ranks) {
     std::int64_t there = old ? old->tile_bytes() : 0, peak = 0;
     for (const auto* x : {&a, &b})
         if (x->stored()) there += x->stored()->tile_bytes();
@@ -265,7 +265,8 @@ std::int64_t bytes_while_made(const ContractionSpec& spec, const ContractOperand
             return tile_storage_bytes(shape, sizeof(T), where, ranks.rank());
         };
         there += bytes(reduced_shape(x.shape(), in, out), placed.result);
-        if (x.made()) peak = std::max(peak, there + bytes(x.shape(), placed.x));
+        if (x.made() || (ranks.size() > 1 && !(x.stored()->distribution() == placed.x)))
+            peak = std::max(peak, there + bytes(x.shape(), placed.x));
     }
     return peak;
 }
@@ -292,13 +293,13 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
 
     Communicator& ranks = ranks_of(a, b, old, options);
     require_same_call(ranks, spec, a.shape(), b.shape(), options);
-    const auto making = most(ranks, bytes_while_made(spec, a, b, old, ranks));
-    if (options.memory > 0 && making > options.memory)
+    const auto reducing = most(ranks, bytes_while_reduced(spec, a, b, old, ranks));
+    if (options.memory > 0 && reducing > options.memory)
         throw BudgetError(
-            fmt::format("a memory budget of {} ({} bytes) is too small for '{}': an operand that is made on demand and "
-                        "has diagonals or sums of its own is made as a whole first; {} ({} bytes) are needed at least",
-                        format_bytes(options.memory), options.memory, spec.text(), format_bytes(making), making),
-            options.memory, making);
+            fmt::format("a memory budget of {} ({} bytes) is too small for '{}': an operand with diagonals or sums of "
+                        "its own is first made as a whole, or moved between ranks; {} ({} bytes) are needed at least",
+                        format_bytes(options.memory), options.memory, spec.text(), format_bytes(reducing), reducing),
+            options.memory, reducing);
     std::optional<Prepared<T>> both[2];
     together(ranks, [&] {
         both[0].emplace(spec, 0, a, options.threads, ranks);
@@ -421,7 +422,7 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
     report.bytes_a = plan.counts.bytes_a;
     report.bytes_b = plan.counts.bytes_b;
     report.bytes_c = plan.counts.bytes_c;
-    report.peak_host_bytes = most(ranks, std::max(budget.peak(), making));
+    report.peak_host_bytes = most(ranks, std::max(budget.peak(), reducing));
     report.algorithm = plan.algorithm;
     report.threads = plan.threads;
     report.ranks = plan.ranks;
@@ -514,12 +515,13 @@ Contraction<T> run_one(std::string_view text, const Tensor<T>& a, const Tensor<T
     Contraction<T> out{
         reduce(a, spec.a(), spec.c(), options.threads, options.memory, added, alpha, options.conjugate_a), {}};
     out.report.bytes_a = a.tile_bytes();
-    out.report.peak_host_bytes = out.report.bytes_a + out.tensor.tile_bytes();
+    out.report.peak_host_bytes = reduce_bytes(a, spec.a(), spec.c());
     if (adds) {
         auto sum = add(T(1), out.tensor, beta, *old);
         out.report.peak_host_bytes += old->tile_bytes() + sum.tile_bytes();
         out.tensor = std::move(sum);
     }
+    out.report.peak_host_bytes = most(a.communicator(), out.report.peak_host_bytes);
     if (options.filter > 0) {
         double square = 0;
         for (double n : out.tensor.shape().norms())

@@ -103,27 +103,41 @@ ReducePlacement reduce_placement(const TileGrid& grid, const std::string& in, co
 }
 
 template <Scalar T>
+std::int64_t reduce_bytes(const Tensor<T>& x, const std::string& in, const std::string& out,
+                          std::optional<std::int64_t> added) {
+    const int ranks = x.communicator().size(), rank = x.communicator().rank();
+    const auto wanted = reduce_placement(x.grid(), in, out, ranks);
+    const auto result = tile_storage_bytes(reduced_shape(x.shape(), in, out), sizeof(T), wanted.result, rank);
+    const bool moves = ranks > 1 && !(x.distribution() == wanted.x);
+    return x.tile_bytes() + (moves ? tile_storage_bytes(x.shape(), sizeof(T), wanted.x, rank) : 0) + result +
+           (added ? 2 * *added + result : 0);
+}
+
+template <Scalar T>
 Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& out, int threads, std::int64_t memory,
                  std::optional<std::int64_t> added, std::type_identity_t<T> alpha, bool conjugated) {
-    Placement where(x.communicator(), {});
-    if (const int ranks = x.communicator().size(); ranks > 1) {
-        const auto wanted = reduce_placement(x.grid(), in, out, ranks);
+    Communicator& comm = x.communicator();
+    if (memory > 0) {
+        double most[] = {static_cast<double>(reduce_bytes(x, in, out, added))};
+        if (comm.size() > 1) comm.max(std::span<double>(most));
+        const auto needed = static_cast<std::int64_t>(most[0]);
+        if (needed > memory)
+            throw BudgetError(fmt::format("a memory budget of {} ({} bytes) is too small for '{}->{}': the smallest "
+                                          "that works is {} ({} bytes)",
+                                          format_bytes(memory), memory, in, out, format_bytes(needed), needed),
+                              memory, needed);
+    }
+    Placement where(comm, {});
+    if (comm.size() > 1) {
+        const auto wanted = reduce_placement(x.grid(), in, out, comm.size());
         if (!(x.distribution() == wanted.x))
-            return reduce(redistribute(x, wanted.x), in, out, threads, memory, added, alpha, conjugated);
+            return reduce(redistribute(x, wanted.x), in, out, threads, 0, std::nullopt, alpha, conjugated);
         where.distribution = wanted.result;
     }
     const auto& grid = x.grid();
     const auto result = result_grid(grid, in, out);
     const auto contributions = contributions_of(x.shape(), result, in, out);
     const Shape shape = shape_of(result, contributions);
-    const std::int64_t bytes = tile_storage_bytes(shape, sizeof(T));
-    const std::int64_t needed = x.tile_bytes() + bytes + (added ? 2 * *added + bytes : 0);
-    if (memory > 0 && needed > memory)
-        throw BudgetError(
-            fmt::format(
-                "a memory budget of {} ({} bytes) is too small for '{}->{}': the smallest that works is {} ({} bytes)",
-                format_bytes(memory), memory, in, out, format_bytes(needed), needed),
-            memory, needed);
 
     // Nothing summed, no diagonal: every tile is one tile of x, transposed. Few large tiles use all threads each.
     if (in.size() == out.size()) {
@@ -175,6 +189,8 @@ Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& o
 }
 
 #define TESSERA_INSTANTIATE(T)                                                                             \
+    template std::int64_t reduce_bytes(const Tensor<T>&, const std::string&, const std::string&,           \
+                                       std::optional<std::int64_t>);                                       \
     template Tensor<T> reduce(const Tensor<T>&, const std::string&, const std::string&, int, std::int64_t, \
                               std::optional<std::int64_t>, std::type_identity_t<T>, bool);
 TESSERA_INSTANTIATE(float)

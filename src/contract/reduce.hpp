@@ -19,10 +19,15 @@ struct ReducePlacement {
 };
 ReducePlacement reduce_placement(const TileGrid& grid, const std::string& in, const std::string& out, int ranks);
 
+/// Bytes of tiles on this rank while x is reduced: x, a copy where it lies elsewhere, and the result. With `added`
+/// bytes of a tensor that the result will be added to also that tensor and the sum.
+template <Scalar T>
+std::int64_t reduce_bytes(const Tensor<T>& x, const std::string& in, const std::string& out,
+                          std::optional<std::int64_t> added = std::nullopt);
+
 /// alpha times (the conjugate of) x, from labels `in` (repeats are diagonals) to `out` (each at most once); labels not
 /// in `out` are summed. Sums run over the tiles in ascending ordinal and over elements in row-major order: the same
-/// bits always. memory > 0: BudgetError before any work where x and the result take more, with `added` bytes of a
-/// tensor that the result will be added to also that tensor and the sum.
+/// bits always. memory > 0: BudgetError before any work, on all ranks, where reduce_bytes() of one of them is more.
 template <Scalar T>
 Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& out, int threads,
                  std::int64_t memory = 0, std::optional<std::int64_t> added = std::nullopt,

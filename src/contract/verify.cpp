@@ -141,10 +141,10 @@ Verification verify_tiles(std::string_view text, const std::type_identity_t<Cont
                 const double difference = std::abs(got - expected);
                 error = std::isnan(difference) ? HUGE_VAL : std::max(error, difference);
             }
-        if (!std::isfinite(error) || !std::isfinite(largest))
-            out.max_relative_error = HUGE_VAL;
-        else if (error > 0)
-            out.max_relative_error = std::max(out.max_relative_error, largest > 0 ? error / largest : HUGE_VAL);
+        if (error > 0) {
+            const bool known = std::isfinite(error) && std::isfinite(largest) && largest > 0;
+            out.max_relative_error = std::max(out.max_relative_error, known ? error / largest : HUGE_VAL);
+        }
         ++out.tiles;
         out.elements += static_cast<std::int64_t>(want * cols_c.size());
     }

@@ -229,6 +229,35 @@ struct SeenByMpi {
     static inline SeenByMpi* now = nullptr;
 };
 
+/// Shares differ: all ranks refuse together, with one figure, and what is moved counts.
+TEST(ContractAcrossRanks, BudgetOfOneOperandIsThatOfAllRanks) {
+    if (testing::on_device) GTEST_SKIP() << "of the host's budget";
+    Communicator& ranks = mpi_world();
+    const TileGrid grid{Tiling::uniform(24, 8), Tiling::uniform(8, 4), Tiling{8}};
+    const Distribution places[] = {Distribution::even(grid, ranks.size()), Distribution(ranks.size(), {{}, {}, {}})};
+    for (const auto& place : places)
+        for (const char* spec : {"ijs->ij", "isj->j", "ijs->sji"}) {
+            const auto a = Tensor<double>::random(Shape::dense(grid), 1, 1, {ranks, place});
+            ContractOptions options;
+            options.threads = 1;
+            double least[] = {2, 0};
+            for (int refused = 0; refused < 2; ++refused) {
+                options.memory = static_cast<std::int64_t>(least[0]) - 1;
+                try {
+                    contract(spec, a, options);
+                    ADD_FAILURE() << spec;
+                } catch (const BudgetError& e) {
+                    least[0] = static_cast<double>(e.smallest_bytes());
+                }
+            }
+            options.memory = static_cast<std::int64_t>(least[0]);
+            least[1] = -least[0];
+            if (ranks.size() > 1) ranks.max(std::span<double>(least));
+            EXPECT_EQ(least[0], -least[1]) << spec << ": ranks name different budgets";
+            EXPECT_EQ(contract(spec, a, options).report.peak_host_bytes, options.memory) << spec;
+        }
+}
+
 /// An operand that is made on demand and reduced: what it takes on a rank is known before any work, to all ranks.
 TEST(ContractAcrossRanks, BudgetHoldsForADiagonalOfWhatIsMade) {
     if (testing::on_device) GTEST_SKIP() << "of the host's budget";
