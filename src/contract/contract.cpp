@@ -260,13 +260,10 @@ std::int64_t bytes_while_reduced(const ContractionSpec& spec, const ContractOper
         if (!spec.needs_reduction(n)) continue;
         const auto& x = n == 0 ? a : b;
         const auto in = spec.labels(n), out = spec.reduced_labels(n);
-        const auto placed = reduce_placement(x.shape().grid(), in, out, ranks.size());
-        const auto bytes = [&](const Shape& shape, const Distribution& where) {
-            return tile_storage_bytes(shape, sizeof(T), where, ranks.rank());
-        };
-        there += bytes(reduced_shape(x.shape(), in, out), placed.result);
-        if (x.made() || (ranks.size() > 1 && !(x.stored()->distribution() == placed.x)))
-            peak = std::max(peak, there + bytes(x.shape(), placed.x));
+        const auto bytes =
+            reduce_bytes(x.shape(), x.stored() ? &x.stored()->distribution() : nullptr, sizeof(T), in, out, ranks);
+        there += bytes.result;
+        if (bytes.copy > 0) peak = std::max(peak, there + bytes.copy);
     }
     return peak;
 }
@@ -515,7 +512,8 @@ Contraction<T> run_one(std::string_view text, const Tensor<T>& a, const Tensor<T
     Contraction<T> out{
         reduce(a, spec.a(), spec.c(), options.threads, options.memory, added, alpha, options.conjugate_a), {}};
     out.report.bytes_a = a.tile_bytes();
-    out.report.peak_host_bytes = reduce_bytes(a, spec.a(), spec.c());
+    const auto bytes = reduce_bytes(a.shape(), &a.distribution(), sizeof(T), spec.a(), spec.c(), a.communicator());
+    out.report.peak_host_bytes = out.report.bytes_a + bytes.copy + bytes.result;
     if (adds) {
         auto sum = add(T(1), out.tensor, beta, *old);
         out.report.peak_host_bytes += old->tile_bytes() + sum.tile_bytes();

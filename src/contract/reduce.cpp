@@ -79,11 +79,6 @@ Shape shape_of(const TileGrid& result, const std::vector<Contribution>& contribu
 
 }  // namespace
 
-Shape reduced_shape(const Shape& x, const std::string& in, const std::string& out) {
-    const auto result = result_grid(x.grid(), in, out);
-    return shape_of(result, contributions_of(x, result, in, out));
-}
-
 /// Ranks dealt along one kept label only, the one with the most tiles: whatever goes into a tile of the result is then
 /// on that tile's rank. (Nothing kept: all on one rank.)
 ReducePlacement reduce_placement(const TileGrid& grid, const std::string& in, const std::string& out, int ranks) {
@@ -102,15 +97,14 @@ ReducePlacement reduce_placement(const TileGrid& grid, const std::string& in, co
     return {along(in), along(out)};
 }
 
-template <Scalar T>
-std::int64_t reduce_bytes(const Tensor<T>& x, const std::string& in, const std::string& out,
-                          std::optional<std::int64_t> added) {
-    const int ranks = x.communicator().size(), rank = x.communicator().rank();
-    const auto wanted = reduce_placement(x.grid(), in, out, ranks);
-    const auto result = tile_storage_bytes(reduced_shape(x.shape(), in, out), sizeof(T), wanted.result, rank);
-    const bool moves = ranks > 1 && !(x.distribution() == wanted.x);
-    return x.tile_bytes() + (moves ? tile_storage_bytes(x.shape(), sizeof(T), wanted.x, rank) : 0) + result +
-           (added ? 2 * *added + result : 0);
+ReduceBytes reduce_bytes(const Shape& x, const Distribution* where, std::int64_t element_bytes, const std::string& in,
+                         const std::string& out, const Communicator& ranks) {
+    const auto wanted = reduce_placement(x.grid(), in, out, ranks.size());
+    const auto grid = result_grid(x.grid(), in, out);
+    const auto result = shape_of(grid, contributions_of(x, grid, in, out));
+    const bool there = where && (ranks.size() == 1 || *where == wanted.x);
+    return {there ? 0 : tile_storage_bytes(x, element_bytes, wanted.x, ranks.rank()),
+            tile_storage_bytes(result, element_bytes, wanted.result, ranks.rank())};
 }
 
 template <Scalar T>
@@ -118,7 +112,9 @@ Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& o
                  std::optional<std::int64_t> added, std::type_identity_t<T> alpha, bool conjugated) {
     Communicator& comm = x.communicator();
     if (memory > 0) {
-        double most[] = {static_cast<double>(reduce_bytes(x, in, out, added))};
+        const auto bytes = reduce_bytes(x.shape(), &x.distribution(), sizeof(T), in, out, comm);
+        double most[] = {
+            static_cast<double>(x.tile_bytes() + bytes.copy + bytes.result + (added ? 2 * *added + bytes.result : 0))};
         if (comm.size() > 1) comm.max(std::span<double>(most));
         const auto needed = static_cast<std::int64_t>(most[0]);
         if (needed > memory)
@@ -189,8 +185,6 @@ Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& o
 }
 
 #define TESSERA_INSTANTIATE(T)                                                                             \
-    template std::int64_t reduce_bytes(const Tensor<T>&, const std::string&, const std::string&,           \
-                                       std::optional<std::int64_t>);                                       \
     template Tensor<T> reduce(const Tensor<T>&, const std::string&, const std::string&, int, std::int64_t, \
                               std::optional<std::int64_t>, std::type_identity_t<T>, bool);
 TESSERA_INSTANTIATE(float)
