@@ -16,6 +16,7 @@
 #include "io/file.hpp"
 #include "io/trace.hpp"
 #include "kernels/cuda/device.hpp"
+#include "planning.hpp"
 #include "report.hpp"
 #include "tensor/checksum.hpp"
 #include "tensor/tensor_impl.hpp"
@@ -29,7 +30,7 @@ namespace {
 struct Options {
     CommonOptions common;
     ContractionOptions contraction;
-    std::string problem, trace;
+    std::string problem, trace, b = "auto";
 };
 
 /// The problem's operands on these ranks, where the plan likes them.
@@ -42,16 +43,14 @@ struct Operands {
     }
 };
 
-PlanRequest request_of(const Problem& problem, const ContractionSpec& spec, const ContractOptions& options,
-                       const Shape& old_shape, double beta, bool consume, const MachineModel& machine) {
+PlanRequest request_of(const Problem& problem, SourceKind source_b, const ContractionSpec& spec,
+                       const ContractOptions& options, const Shape& old_shape, double beta, bool consume,
+                       const MachineModel& machine) {
     PlanRequest request;
     request.spec = &spec;
     request.a = &problem.a;
     request.b = &problem.b;
-    if (problem.b_on_demand)
-        request.source_b = !options.devices.empty() && problem.hash_b && device_can_make(spec, Operand::b)
-                               ? SourceKind::device_made
-                               : SourceKind::host_made;
+    request.source_b = source_b;
     request.screening = {options.filter, std::abs(options.alpha), problem.c ? &*problem.c : nullptr};
     if (beta != 0) {
         if (!problem.c) request.accumulate = &old_shape;
@@ -78,38 +77,47 @@ void run(const Options& o) {
     if (options.trace && first) const AtomicFile can_be_written(o.trace);  // known before the work, not behind it
 
     const ContractionSpec spec(problem.spec);
-    if (!options.devices.empty()) require_device_extents(spec, problem.a.grid(), problem.b.grid());
+    const bool devices = !options.devices.empty(), devices_make = problem.hash_b && device_can_make(spec, Operand::b);
+    const auto source_b = source_of_b(o.b, problem, devices, devices_make);
+    require(source_b != SourceKind::device_made || devices_make, "--b device: a device cannot make tiles of B of {}",
+            problem.name);
+    if (devices) require_device_extents(spec, problem.a.grid(), problem.b.grid());
     const Shape old_shape = problem.c ? *problem.c : Shape::dense(spec.result_grid(problem.a.grid(), problem.b.grid()));
     const bool checkable = o.contraction.beta == 0 && o.contraction.filter == 0;
     // On devices a result that does not fit beside the operands is never stored: its tiles are hashed, the sampled
     // ones kept, the others dropped.
-    const bool consume = !options.devices.empty() && checkable &&
-                         static_cast<double>(tile_storage_bytes(problem.a, sizeof(double)) +
-                                             (problem.c ? *problem.c : old_shape).elements() * 8) >
-                             0.8 * static_cast<double>(memory_bytes());
+    auto operands = tile_storage_bytes(problem.a, sizeof(double));
+    if (source_b == SourceKind::stored) operands += tile_storage_bytes(problem.b, sizeof(double));
+    const bool consume =
+        devices && checkable &&
+        static_cast<double>(operands + old_shape.elements() * 8) > 0.8 * static_cast<double>(memory_bytes());
     // A budget (without one: the memory) that is too small is refused before the operands are made, and across ranks
     // the operands are made where the plan wants them. A filter looks at the norms of tiles that are not there yet:
     // then that plan is not the one.
     std::optional<Plan> plan;
     double planning = 0;  // work of the contraction, done before its clock starts
-    if (options.devices.empty() || options.device_memory > 0 || ranks.size() > 1) {
+    if (!devices || options.device_memory > 0 || ranks.size() > 1) {
         const double begin = now_seconds();
         const auto machine = machine_for(ranks, options);
-        plan = build_plan(request_of(problem, spec, options, old_shape, o.contraction.beta, consume, machine), machine);
+        plan = build_plan(request_of(problem, source_b, spec, options, old_shape, o.contraction.beta, consume, machine),
+                          machine);
         planning = now_seconds() - begin;
         if (ranks.size() > 1) {
             options.algorithm = plan->algorithm;
             options.result_distribution = plan->distribution_c;
         }
         if (options.filter == 0) options.plan = &*plan;
+    } else if (operands > memory_bytes()) {
+        throw MachineError(fmt::format("{}: the operands take {}, this machine has {} of memory", problem.name,
+                                       format_bytes(operands), format_bytes(memory_bytes())));
     }
     const auto lay = [&](Distribution Plan::*which) { return plan ? (*plan).*which : Distribution(); };
-    const auto gemm_before = gemm_rate(ranks, options, options.devices.empty() ? 0.5 : 0);
+    const auto gemm_before = gemm_rate(ranks, options, devices ? 0 : 0.5);
     Operands x{
         Tensor<double>::generate(problem.a, problem.make_a, o.common.threads, {ranks, lay(&Plan::distribution_a)}),
         std::nullopt,
-        {problem.b, problem.make_b, problem.hash_b}};
-    if (!problem.b_on_demand)
+        {problem.b, problem.make_b, source_b == SourceKind::device_made ? problem.hash_b : HashRule{}}};
+    if (source_b == SourceKind::stored)
         x.stored_b =
             Tensor<double>::generate(problem.b, problem.make_b, o.common.threads, {ranks, lay(&Plan::distribution_b)});
     if (problem.c) options.result_shape = &*problem.c;
@@ -141,7 +149,7 @@ void run(const Options& o) {
             }
             std::fflush(stdout);
             const auto& mine = used.rank_counts[static_cast<std::size_t>(ranks.rank())];
-            const std::int64_t staging = options.devices.empty() ? 64 << 20 : 192 << 20;
+            const std::int64_t staging = devices ? 192 << 20 : 64 << 20;
             if (!consume) touch_memory(mine.stored_c + mine.arena_bytes + staging, o.common.threads);
             shape = used.c;
             hashes.assign(static_cast<std::size_t>(used.c.tile_count()), 0);
@@ -176,7 +184,7 @@ void run(const Options& o) {
         ranks.max(std::span<double>(seconds));
         s.seconds = seconds[0];
     }
-    const auto gemm_after = gemm_rate(ranks, options, std::clamp(s.seconds, options.devices.empty() ? 0.5 : 0.3, 3.0));
+    const auto gemm_after = gemm_rate(ranks, options, std::clamp(s.seconds, devices ? 0.3 : 0.5, 3.0));
     s.gemm_gflops = std::max(gemm_before.best_gflops, gemm_after.best_gflops);
     s.gemm_sustained_gflops = gemm_after.mean_gflops;
     s.problem = problem.name;
@@ -239,6 +247,7 @@ Action add_run(CLI::App& app) {
         ->required();
     add_contraction(*command, o->contraction);
     add_common(*command, o->common);
+    add_source_of_b(*command, o->b);
     command->add_option("--trace", o->trace, "with --devices: write what really ran as a Chrome trace (rank 0's)");
     command->footer(
         "With --beta, C starts as random tiles. Sampled tiles are checked where neither --beta nor --filter is given.\n"

@@ -16,21 +16,24 @@ namespace tessera::app {
 namespace {
 
 constexpr int kMostRanks = 100'000;
+}  // namespace
 
-SourceKind source_of_b(const PlanningOptions& o, const Problem& problem, const MachineModel& machine) {
-    if (o.b == "stored") return SourceKind::stored;
-    if (o.b == "host") return SourceKind::host_made;
-    if (o.b == "device") {
-        require(machine.devices_per_rank > 0, "--b device: there are no devices in this plan");
-        return SourceKind::device_made;
-    }
-    require(o.b == "auto", "--b {}: one of auto, stored, host, device", o.b);
-    if (!problem.b_on_demand) return SourceKind::stored;
-    return machine.devices_per_rank > 0 && machine.device.make_bytes_per_second > 0 ? SourceKind::device_made
-                                                                                    : SourceKind::host_made;
+void add_source_of_b(CLI::App& command, std::string& b) {
+    command.add_option("--b", b, "where tiles of B come from: auto, stored, host or device (made there on demand)")
+        ->capture_default_str();
 }
 
-}  // namespace
+SourceKind source_of_b(const std::string& b, const Problem& problem, bool devices, bool devices_make) {
+    if (b == "stored") return SourceKind::stored;
+    if (b == "host") return SourceKind::host_made;
+    if (b == "device") {
+        require(devices, "--b device: there are no devices to make its tiles");
+        return SourceKind::device_made;
+    }
+    require(b == "auto", "--b {}: one of auto, stored, host, device", b);
+    if (!problem.b_on_demand) return SourceKind::stored;
+    return devices && devices_make ? SourceKind::device_made : SourceKind::host_made;
+}
 
 void add_planning(CLI::App& command, PlanningOptions& o, bool problem_required) {
     auto* problem = command.add_option(
@@ -58,8 +61,7 @@ void add_planning(CLI::App& command, PlanningOptions& o, bool problem_required) 
         ->capture_default_str();
     command.add_option("--grid", o.grid, "ranks as PxQ, of stationary_b and outer_product (default: from the shapes)");
     add_parameters(command, o.parameters);
-    command.add_option("--b", o.b, "where tiles of B come from: auto, stored, host or device (made there on demand)")
-        ->capture_default_str();
+    add_source_of_b(command, o.b);
     command.add_option("--filter", o.filter, "skip products that cannot lift a result tile above this norm")
         ->capture_default_str();
 }
@@ -92,7 +94,8 @@ Planned make_plan(const PlanningOptions& o, MachineModel machine) {
     request.spec = &spec;
     request.a = &out.problem.a;
     request.b = &out.problem.b;
-    request.source_b = source_of_b(o, out.problem, machine);
+    request.source_b =
+        source_of_b(o.b, out.problem, machine.devices_per_rank > 0, machine.device.make_bytes_per_second > 0);
     request.screening = {o.filter, 1, out.problem.c ? &*out.problem.c : nullptr};
     if (!o.grid.empty()) {
         std::tie(request.grid_rows, request.grid_cols) = parse_grid(o.grid);

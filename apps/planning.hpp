@@ -1,5 +1,6 @@
 #pragma once
-// What `plan` and `simulate` share: a named problem on a described machine becomes a plan; no data is touched.
+// What `plan` and `simulate` share: a named problem on a described machine becomes a plan; no data is touched. With
+// `run`: where its operand B comes from.
 
 #include <CLI/CLI.hpp>
 
@@ -20,6 +21,11 @@ struct PlanningOptions {
 /// Adds the problem and --machine --ranks --devices-per-rank --devices-per-gpu --memory --algorithm --blocks --grid --b
 /// --filter and the parameters.
 void add_planning(CLI::App& command, PlanningOptions& options, bool problem_required);
+
+/// --b: where tiles of a problem's B come from.
+void add_source_of_b(CLI::App& command, std::string& b);
+/// What --b says. On its own it is stored, or made on demand: by the devices, if `devices_make` them, or the host.
+SourceKind source_of_b(const std::string& b, const Problem& problem, bool devices, bool devices_make);
 
 struct Planned {
     Problem problem;

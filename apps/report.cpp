@@ -51,6 +51,10 @@ nlohmann::json to_json(const ContractionSummary& s) {
         {"algorithm", r.algorithm},
         {"ranks", r.ranks},
         {"overlap", std::isnan(r.overlap) ? nlohmann::json() : nlohmann::json(r.overlap)},
+        {"busy_seconds", r.devices.empty() || std::isnan(r.overlap) ? nlohmann::json()
+                                                                    : nlohmann::json({{"device", r.device_seconds},
+                                                                                      {"transfer", r.transfer_seconds},
+                                                                                      {"make", r.make_seconds}})},
         {"devices", r.devices},
         {"threads", r.threads},
         {"machine", cpu_name()},
@@ -101,8 +105,11 @@ std::string to_text(const ContractionSummary& s) {
                            format_bytes(r.loaded_bytes), format_bytes(r.stored_bytes), format_bytes(r.copied_bytes),
                            format_bytes(r.peak_device_bytes));
     if (!r.devices.empty() && !std::isnan(r.overlap))
-        out += fmt::format("overlap     {:.0f} % of the time with transfers under way the devices also worked\n",
-                           100 * r.overlap);
+        out += fmt::format(
+            "overlap     {:.0f} % of the time with transfers under way the devices also worked; devices {}, transfers "
+            "{}, cores making tiles {}\n",
+            100 * r.overlap, format_seconds(r.device_seconds), format_seconds(r.transfer_seconds),
+            format_seconds(r.make_seconds));
     out += fmt::format("memory      {} of tiles at most (A {}, B {}, C {})\n", format_bytes(r.peak_host_bytes),
                        format_bytes(r.bytes_a), format_bytes(r.bytes_b), format_bytes(r.bytes_c));
     if (r.left_out > 0 || r.dropped_tiles > 0)

@@ -6,13 +6,13 @@
 set -u
 out=$1
 prefix=${2:-}
-rows=${3:-test v1 v1_16 v1_000 trace dense synthetic v2 v3 energy simulate sanitizer}
+rows=${3:-test v1 v1_16 v1_000 trace host dense synthetic v2 v3 energy simulate sanitizer}
 here=$(cd "$(dirname "$0")/.." && pwd)
 molecules=$here/share/molecules
 [ -d "$molecules" ] || molecules=$here/share/tessera/molecules  # in a bundle
 for row in $rows; do
     case $row in
-        test | v1 | v1_16 | v1_000 | trace | dense | synthetic | v2 | v3 | energy | simulate | sanitizer) ;;
+        test | v1 | v1_16 | v1_000 | trace | host | dense | synthetic | v2 | v3 | energy | simulate | sanitizer) ;;
         *) echo "$row: no such row" >&2 && exit 2 ;;
     esac
 done
@@ -92,6 +92,15 @@ for row in $rows; do
         v1_16) run_row 120 alkane-65-v1-16GiB alkane:65:v1 --devices 0 --memory 16GiB ;;
         v1_000) run_row 120 alkane-65-v1-000-16GiB alkane:65:v1 --devices 0,0,0 --memory 16GiB ;;
         trace) run_row 120 alkane-65-v1-trace alkane:65:v1 --devices 0 --memory 16GiB --trace "$out/alkane-65-v1.trace.json" ;;
+        host)  # V made by the device, then by the cores and sent: the same result
+            run_row 60 alkane-30-v1 alkane:30:v1 --devices 0
+            run_row 60 alkane-30-v1-host alkane:30:v1 --devices 0 --b host --trace "$out/alkane-30-v1-host.trace.json"
+            sums=$(grep -h '"checksum"' "$out/alkane-30-v1.json" "$out/alkane-30-v1-host.json" | sort -u | wc -l)
+            [ "$sums" -eq 1 ] || told 1 "alkane-30-v1-host: $sums checksums"
+            into simulate-alkane-30-v1-host limited 60 tessera simulate alkane:30:v1 --machine this --devices-per-rank 1 --b host --json
+            status=$?
+            told $status "$file: status $status: $(shown "$file" 300) $(tail -1 "$out/$file.log")"
+            ;;
         dense) run_row 120 dense-49152-16GiB dense:49152,49152,49152,1024 --devices 0 --memory 16GiB ;;
         synthetic) run_row 120 synthetic synthetic:48000,96000,96000,0.25 --devices 0 ;;
         v2) run_row 120 alkane-65-v2 alkane:65:v2 --devices 0 ;;

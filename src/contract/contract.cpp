@@ -445,10 +445,14 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
     if (plan.devices_per_rank > 0) {
         report.overlap = std::numeric_limits<double>::quiet_NaN();
         if (options.trace) {
-            const auto share = device_overlap(report.trace);
-            double seconds[] = {share.transfer_seconds, share.hidden_seconds};
+            const auto shares = device_overlap(report.trace);
+            double seconds[] = {shares.transfer_seconds, shares.hidden_seconds, shares.work_seconds,
+                                shares.make_seconds};
             if (ranks.size() > 1) ranks.sum(std::span<double>(seconds));
             report.overlap = seconds[0] > 0 ? seconds[1] / seconds[0] : 1;
+            report.transfer_seconds = seconds[0] / plan.ranks;
+            report.device_seconds = seconds[2] / plan.ranks;
+            report.make_seconds = seconds[3] / plan.ranks;
         }
     }
     if (consume) {

@@ -41,6 +41,36 @@ for problem in blocks:12,64,0.4 alkane:8:v2:min; do
     done
 done
 
+# The same wherever B comes from; what --trace says of the cores is so.
+want=
+for b in stored host device; do
+    "$@" run alkane:8:v2:min --devices 0 --memory 24MiB --b $b --trace "$out/trace.json" --json > "$out/run" 2> "$out/log" || wrong "--b $b: $(cat "$out/log")"
+    sum=$(field checksum "$out/run")
+    [ -z "$want" ] && want=$sum
+    [ "$sum" = "$want" ] || wrong "--b $b: checksum $sum, was $want"
+    made=$(field make "$out/run")
+    [ "$b:$made" != host:0.0 ] && { [ $b = host ] || [ "$made" = 0.0 ]; } || wrong "--b $b: cores made tiles for $made s"
+done
+
+# contract takes files, has the cores' bits, and is held against the device's rate.
+python3 - "$out/a.npy" <<'WRITE'
+import array, sys
+head = "{'descr': '<f8', 'fortran_order': False, 'shape': (500, 500), }"
+head += " " * (-(len(head) + 11) % 64) + "\n"
+values = array.array("d", (((i * 7919) % 1009) / 1009 - 0.5 for i in range(250000)))
+open(sys.argv[1], "wb").write(b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head.encode() + values.tobytes())
+WRITE
+want=
+for how in "" "--devices 0"; do
+    # shellcheck disable=SC2086
+    "$@" contract 'ik,kj->ij' --a "$out/a.npy" --b "$out/a.npy" --tile 96 --out "$out/c.npy" $how --json > "$out/run" 2> "$out/log" || wrong "contract $how: $(cat "$out/log")"
+    sum=$(field checksum "$out/run")
+    [ -z "$want" ] && want=$sum
+    [ "$sum" = "$want" ] || wrong "contract $how: checksum $sum, was $want"
+done
+grep -q '"device": ' "$out/run" || wrong "contract --devices 0 --json names no device: $(cat "$out/run")"
+grep -q '"gemm_gflops": [1-9]' "$out/run" || wrong "contract --devices 0 --json has no DGEMM rate: $(cat "$out/run")"
+
 # What really ran, in the simulator's lanes: loads, products and stores of the device.
 "$@" run blocks:12,64,0.4 --devices 0 --memory 24MiB --trace "$out/trace.json" --quiet > /dev/null 2> "$out/log" || wrong "--trace: $(cat "$out/log")"
 python3 - "$out/trace.json" <<'CHECK' || wrong "--trace: its lanes or events"

@@ -263,6 +263,17 @@ class PlanAndSimulate(unittest.TestCase):
             for (_, end), (start, _) in zip(mine, mine[1:]):
                 self.assertGreaterEqual(start, end - 0.01)
 
+    def test_run_takes_b_from_where_it_is_told(self):
+        for problem, on_its_own in [("blocks:12,32,0.4", "stored"), ("alkane:6:v2:min", "host")]:
+            made = {
+                b: json.loads(run("run", problem, "--b", b, "--json").stdout) for b in ("auto", "stored", "host")
+            }
+            self.assertEqual(made["stored"]["generated_tiles"], 0)
+            self.assertGreater(made["host"]["generated_tiles"], 0)
+            self.assertEqual(made["auto"]["generated_tiles"], made[on_its_own]["generated_tiles"])
+            self.assertEqual(len({m["checksum"] for m in made.values()}), 1)
+            self.assertIsNone(made["auto"]["busy_seconds"])
+
     def test_own_machine_file_and_what_is_wrong_with_it(self):
         path = self.folder / "own.json"
         path.write_text('{"name": "own", "threads_per_rank": 4, "gemm": {"flops_per_second": 1e11}, "network": {"bytes_per_second": 1e9}}')
@@ -303,6 +314,9 @@ class PlanAndSimulate(unittest.TestCase):
             (["plan", *problem, "--filter", "-1"], 2, "-1"),
             (["plan", "blocks:8,64,0.5", "--machine", "laptop", "--devices-per-rank", "2"], 2, "laptop"),
             (["simulate", *problem, "--trace", "/no/such/folder/out.json"], 2, "/no/such/folder"),
+            (["run", "blocks:8,64,0.5", "--b", "magic"], 2, "magic"),
+            (["run", "blocks:8,64,0.5", "--b", "device"], 2, "no devices"),
+            (["run", "alkane:65:v1", "--b", "stored"], 3, "smallest"),
         ]:
             done = run(*arguments, code=code)
             self.assertIn(word, done.stderr)

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
+
 #include "execute/device/device_share.hpp"
 #include "execute/device/host_device.hpp"
 #include "execute/device/staging_ring.hpp"
+#include "execute/device/worker_pool.hpp"
 #include "support/device_cases.hpp"
 
 namespace tessera {
@@ -145,11 +148,13 @@ TEST(HostDevicesOnce, TheTimelineKeepsToTheDependencies) {
     for (unsigned seed = 9; seed < 17; ++seed) {
         testing::Random r(seed);
         auto c = random_case<double>(r, "pcd,cdab->pab", 4, 4);
+        if (seed % 2) c.source_b = SourceKind::host_made;
         c.devices = 2;
         c.budget = testing::smallest_budget(c) * 2;
         c.options.trace = true;
         const auto result = run_case(c, host_devices(100));
         std::map<int, const TraceSpan*> by_step;
+        std::map<int, double> made, first_packed;  // by step: when cores were through, and when they began
         const auto& trace = result.counts.trace;
         double packed = 0, loaded = 0;  // what goes to the devices is packed by cores first, and both are seen
         for (const auto& span : trace.spans) {
@@ -162,8 +167,18 @@ TEST(HostDevicesOnce, TheTimelineKeepsToTheDependencies) {
             if (kind == LaneKind::compute) {
                 EXPECT_EQ(span.kind, StepKind::compute);
             }
-            if (trace.lanes[static_cast<std::size_t>(span.lane)].kind != LaneKind::core) by_step[span.step] = &span;
+            if (kind != LaneKind::core) {
+                by_step[span.step] = &span;
+            } else if (span.kind == StepKind::make) {
+                made[span.step] = span.end;
+            } else if (span.kind == StepKind::load) {
+                const auto at = first_packed.try_emplace(span.step, span.start).first;
+                at->second = std::min(at->second, span.start);
+            }
         }
+        EXPECT_EQ(static_cast<std::int64_t>(made.size()), result.counts.host.made_tiles);
+        EXPECT_EQ(!made.empty(), c.source_b == SourceKind::host_made);
+        EXPECT_EQ(device_overlap(trace).make_seconds > 0, !made.empty());
         int computes = 0;
         for (std::size_t i = 0; i < result.plan.steps.size(); ++i) {
             const auto& s = result.plan.steps[i];
@@ -175,9 +190,13 @@ TEST(HostDevicesOnce, TheTimelineKeepsToTheDependencies) {
             }
             if (at == by_step.end()) continue;
             for (auto d = s.first_dependency; d < s.first_dependency + s.dependencies; ++d) {
-                const auto before = by_step.find(result.plan.dependencies[static_cast<std::size_t>(d)]);
+                const auto step = result.plan.dependencies[static_cast<std::size_t>(d)];
+                const auto before = by_step.find(step);
                 if (before != by_step.end()) {
                     EXPECT_LE(before->second->end, at->second->start);
+                }
+                if (made.contains(step)) {
+                    EXPECT_LE(made[step], first_packed[static_cast<int>(i)]);
                 }
             }
         }
@@ -213,6 +232,22 @@ TEST(DeviceShare, TilesThatNoDeviceCanDescribeAreRefused) {
     EXPECT_THROW(require_device_extents(spec, grid(2'200'000'000, 1), grid(1, 1)), UserError);
     EXPECT_THROW(require_device_extents(spec, grid(1, 2'200'000'000), grid(2'200'000'000, 1)), UserError);
     EXPECT_THROW(require_device_extents(spec, grid(1, 1), grid(1, 2'200'000'000)), UserError);
+}
+
+TEST(WorkerPool, WhatIsForLaterWaitsForTheRest) {
+    std::promise<void> begin, over;
+    std::string order;
+    WorkerPool pool(1, [](std::exception_ptr) { FAIL(); });
+    pool.submit([&, begun = begin.get_future().share()](WorkerPool::Scratch&) { begun.wait(); });
+    for (const char name : {'x', 'y'})
+        pool.submit_later([&, name](WorkerPool::Scratch&) {
+            order += name;
+            if (name == 'y') over.set_value();
+        });
+    for (const char name : {'a', 'b'}) pool.submit([&, name](WorkerPool::Scratch&) { order += name; });
+    begin.set_value();
+    over.get_future().wait();
+    EXPECT_EQ(order, "abxy");
 }
 
 TEST(StagingRing, HandsOutWhatIsFree) {

@@ -92,8 +92,8 @@ class HandMade {
 TEST(Trace, ShareOfTransfersThatIsHidden) {
     Trace t;
     EXPECT_EQ(device_overlap(t).transfer_seconds, 0);
-    t.lanes = {{0, LaneKind::load, 0},    {0, LaneKind::store, 0},   {0, LaneKind::copy, 1},
-               {0, LaneKind::compute, 0}, {0, LaneKind::compute, 1}, {0, LaneKind::core, 0}};
+    t.lanes = {{0, LaneKind::load, 0},    {0, LaneKind::store, 0}, {0, LaneKind::copy, 1}, {0, LaneKind::compute, 0},
+               {0, LaneKind::compute, 1}, {0, LaneKind::core, 0},  {0, LaneKind::core, 1}, {0, LaneKind::make, 0}};
     const auto span = [&](int lane, double start, double end) {
         t.spans.push_back({lane, 0, StepKind::join, start, end, 0});
     };
@@ -105,13 +105,20 @@ TEST(Trace, ShareOfTransfersThatIsHidden) {
     span(4, 7, 11);  // of another device, while the first works
     span(5, 0, 20);  // the cores pack tiles: no work that hides anything
     span(2, 20, 20);
+    span(7, 13, 14);  // a device makes tiles
+    for (const auto& [lane, start, end] : {std::tuple{5, 15.0, 17.0}, {6, 16.0, 18.0}, {3, 19.0, 19.0}})
+        t.spans.push_back({lane, 0, StepKind::make, start, end, 0});  // the cores make tiles: 15..18
     auto o = device_overlap(t);
     EXPECT_DOUBLE_EQ(o.transfer_seconds, 8);  // 0..6, 10..12
     EXPECT_DOUBLE_EQ(o.hidden_seconds, 3);    // 1..2, 5..6, 10..11
+    EXPECT_DOUBLE_EQ(o.work_seconds, 8);      // 1..2, 5..11, 13..14
+    EXPECT_DOUBLE_EQ(o.make_seconds, 3);      // 15..18
     std::reverse(t.spans.begin(), t.spans.end());
     o = device_overlap(t);
     EXPECT_DOUBLE_EQ(o.transfer_seconds, 8);
     EXPECT_DOUBLE_EQ(o.hidden_seconds, 3);
+    EXPECT_DOUBLE_EQ(o.work_seconds, 8);
+    EXPECT_DOUBLE_EQ(o.make_seconds, 3);
 }
 
 TEST(Simulate, NothingTakesNoTime) {

@@ -69,6 +69,9 @@ struct ContractReport {
     /// the time in which something moved to, from or between a rank's devices, the share in which they also worked;
     /// known where a trace was kept, else not a number (null in JSON).
     double overlap = 1;
+    /// Where a trace was kept: how long devices worked, something moved to, from or between them, and cores made tiles
+    /// for them, each counted once where it is done twice at a time; the mean of the ranks.
+    double device_seconds = 0, transfer_seconds = 0, make_seconds = 0;
     std::int64_t loaded_bytes = 0, stored_bytes = 0, copied_bytes = 0;  // host to device, back, device to device
     std::int64_t descriptor_bytes = 0;  // lists of products for devices, which no plan counts
     std::int64_t peak_device_bytes = 0;

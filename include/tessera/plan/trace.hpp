@@ -33,10 +33,10 @@ struct Trace {
     std::int32_t ranks_per_node = 1;
 };
 
-/// Of one rank's lanes: seconds in which something moves to, from or between its devices, and how many of them a device
-/// also works (computes or makes tiles).
+/// Of one rank's lanes: seconds in which a device works (computes or makes tiles), in which something moves to, from or
+/// between devices, and in how many of these a device also works; and seconds in which cores make tiles.
 struct DeviceOverlap {
-    double transfer_seconds = 0, hidden_seconds = 0;
+    double work_seconds = 0, transfer_seconds = 0, hidden_seconds = 0, make_seconds = 0;
 };
 DeviceOverlap device_overlap(const Trace& trace);
 

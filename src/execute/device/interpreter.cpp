@@ -380,12 +380,14 @@ void DeviceInterpreter<T>::host_work(std::int32_t step, std::vector<WorkerPool::
         return;
     }
     const auto open = std::make_shared<std::atomic<std::int64_t>>(static_cast<std::int64_t>(tasks.size()));
+    const auto kind = plan_.steps[static_cast<std::size_t>(step)].kind;
+    // A chunk's worth of tiles is made ahead: what devices wait for goes before it.
+    const auto submit = kind == StepKind::make ? &WorkerPool::submit_later : &WorkerPool::submit;
     for (auto& task : tasks)
-        pool_->submit([this, step, open, task = std::move(task)](Scratch& scratch) {
+        ((*pool_).*submit)([this, step, kind, open, task = std::move(task)](Scratch& scratch) {
             const double begin = device_options_.trace ? now_seconds() : 0;
             task(scratch);
-            if (device_options_.trace)
-                note_host(step, plan_.steps[static_cast<std::size_t>(step)].kind, scratch.thread, begin, 0);
+            if (device_options_.trace) note_host(step, kind, scratch.thread, begin, 0);
             if (open->fetch_sub(1) == 1) scheduler_.done(step);
         });
 }

@@ -24,17 +24,21 @@ void WorkerPool::stop() noexcept {
         const std::lock_guard lock(mutex_);
         stop_ = true;
         tasks_.clear();
+        later_.clear();
     }
     wake_.notify_all();
     for (auto& t : threads_)
         if (t.joinable()) t.join();
 }
 
-void WorkerPool::submit(Task task) {
+void WorkerPool::submit(Task task) { put(tasks_, std::move(task)); }
+void WorkerPool::submit_later(Task task) { put(later_, std::move(task)); }
+
+void WorkerPool::put(std::deque<Task>& queue, Task task) {
     {
         const std::lock_guard lock(mutex_);
         if (stop_) return;
-        tasks_.push_back(std::move(task));
+        queue.push_back(std::move(task));
     }
     wake_.notify_one();
 }
@@ -46,10 +50,11 @@ void WorkerPool::work(int thread) {
         Task task;
         {
             std::unique_lock lock(mutex_);
-            wake_.wait(lock, [&] { return stop_ || !tasks_.empty(); });
+            wake_.wait(lock, [&] { return stop_ || !tasks_.empty() || !later_.empty(); });
             if (stop_) return;
-            task = std::move(tasks_.front());
-            tasks_.pop_front();
+            auto& queue = tasks_.empty() ? later_ : tasks_;
+            task = std::move(queue.front());
+            queue.pop_front();
         }
         try {
             task(scratch);

@@ -1,5 +1,6 @@
 #pragma once
-// Threads that take short pieces of work in the order they come: packing, unpacking and making tiles.
+// Threads that take short pieces of work in the order they come: packing and unpacking tiles, and, where none of that
+// waits, making them.
 
 #include <condition_variable>
 #include <deque>
@@ -31,15 +32,18 @@ class WorkerPool {
     WorkerPool(const WorkerPool&) = delete;
     WorkerPool& operator=(const WorkerPool&) = delete;
     void submit(Task task);
+    /// To be begun when nothing else waits.
+    void submit_later(Task task);
     /// Drops what has not begun and waits for what has.
     void stop() noexcept;
 
   private:
+    void put(std::deque<Task>& queue, Task task);
     void work(int thread);
     std::function<void(std::exception_ptr)> failed_;
     std::mutex mutex_;
     std::condition_variable wake_;
-    std::deque<Task> tasks_;
+    std::deque<Task> tasks_, later_;
     bool stop_ = false;
     std::vector<std::thread> threads_;
 };
