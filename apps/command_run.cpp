@@ -77,10 +77,8 @@ void run(const Options& o) {
     if (options.trace && first) const AtomicFile can_be_written(o.trace);  // known before the work, not behind it
 
     const ContractionSpec spec(problem.spec);
-    const bool devices = !options.devices.empty(), devices_make = problem.hash_b && device_can_make(spec, Operand::b);
-    const auto source_b = source_of_b(o.b, problem, devices, devices_make);
-    require(source_b != SourceKind::device_made || devices_make, "--b device: a device cannot make tiles of B of {}",
-            problem.name);
+    const bool devices = !options.devices.empty();
+    const auto source_b = source_of_b(o.b, problem, devices, device_can_make(spec, Operand::b));
     if (devices) require_device_extents(spec, problem.a.grid(), problem.b.grid());
     const Shape old_shape = problem.c ? *problem.c : Shape::dense(spec.result_grid(problem.a.grid(), problem.b.grid()));
     const bool checkable = o.contraction.beta == 0 && o.contraction.filter == 0;
@@ -95,6 +93,7 @@ void run(const Options& o) {
     // the operands are made where the plan wants them. A filter looks at the norms of tiles that are not there yet:
     // then that plan is not the one.
     std::optional<Plan> plan;
+    std::int64_t host_needs = operands, host_has = memory_bytes();
     double planning = 0;  // work of the contraction, done before its clock starts
     if (!devices || options.device_memory > 0 || ranks.size() > 1) {
         const double begin = now_seconds();
@@ -107,10 +106,14 @@ void run(const Options& o) {
             options.result_distribution = plan->distribution_c;
         }
         if (options.filter == 0) options.plan = &*plan;
-    } else if (operands > memory_bytes()) {
-        throw MachineError(fmt::format("{}: the operands take {}, this machine has {} of memory", problem.name,
-                                       format_bytes(operands), format_bytes(memory_bytes())));
+        host_needs = 0;
+        for (const auto& n : plan->rank_counts) host_needs = std::max(host_needs, n.peak_bytes - n.stored_c);
+        host_has = machine.host_memory;
     }
+    // A plan for a result that is stored has seen to that; one for a result that is handed over has no limit.
+    if (devices && host_needs > host_has)
+        throw MachineError(fmt::format("{}: operands and tiles on their way take {} on the host, which has {}",
+                                       problem.name, format_bytes(host_needs), format_bytes(host_has)));
     const auto lay = [&](Distribution Plan::*which) { return plan ? (*plan).*which : Distribution(); };
     const auto gemm_before = gemm_rate(ranks, options, devices ? 0 : 0.5);
     Operands x{

@@ -23,13 +23,14 @@ double measure_make_rate(int threads) {
     Buffer buffer(count * static_cast<std::int64_t>(sizeof(double)) * threads);
     auto* data = reinterpret_cast<double*>(buffer.data());
     // For a while: threads of a library that has just been measured may still be looking for work.
-    for (const double begin = now_seconds(); now_seconds() < begin + 0.2;) {
+    const double begin = now_seconds();
+    do {
         const double start = now_seconds();
         parallel_region(threads, [&](int t, int) {
             hash_fill<double>(static_cast<std::uint64_t>(t), 1.0, std::span(data + t * count, count));
         });
         best = std::min(best, now_seconds() - start);
-    }
+    } while (now_seconds() < begin + 0.2);
     return static_cast<double>(count * static_cast<std::int64_t>(sizeof(double)) * threads) / best;
 }
 

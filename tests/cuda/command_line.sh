@@ -67,9 +67,14 @@ for how in "" "--devices 0"; do
     sum=$(field checksum "$out/run")
     [ -z "$want" ] && want=$sum
     [ "$sum" = "$want" ] || wrong "contract $how: checksum $sum, was $want"
+    rate=$(field gemm_gflops "$out/run")
+    if [ -z "$how" ]; then
+        cores=$rate
+    else
+        grep -q '"device_names"' "$out/run" || wrong "contract $how --json names no device: $(cat "$out/run")"
+        [ "${rate%.*}" -gt $((2 * ${cores%.*})) ] || wrong "contract $how: a DGEMM rate of $rate, on the cores $cores"
+    fi
 done
-grep -q '"device": ' "$out/run" || wrong "contract --devices 0 --json names no device: $(cat "$out/run")"
-grep -q '"gemm_gflops": [1-9]' "$out/run" || wrong "contract --devices 0 --json has no DGEMM rate: $(cat "$out/run")"
 
 # What really ran, in the simulator's lanes: loads, products and stores of the device.
 "$@" run blocks:12,64,0.4 --devices 0 --memory 24MiB --trace "$out/trace.json" --quiet > /dev/null 2> "$out/log" || wrong "--trace: $(cat "$out/log")"
@@ -98,6 +103,8 @@ refused 3 'asked for 2 times' "$@" run blocks:4,8,0.5 --devices 0,0 --memory 100
 begin=$(date +%s)
 refused 3 'of memory, but' "$@" run alkane:65:v1 --devices 0 --memory 8TiB
 [ $(($(date +%s) - begin)) -le 4 ] || wrong "a budget above the card is refused after $(($(date +%s) - begin)) s"
+refused 3 'on the host, which has' "$@" run alkane:100:v1 --devices 0 --b stored
+refused 3 'on the host, which has' "$@" run alkane:100:v1 --devices 0 --b stored --memory 16GiB
 refused 2 'nonexist' "$@" run dense:64,64,64,64 --devices 0 --trace /nonexist/x.json
 # One result tile with more thread blocks' shares than the descriptor memory holds, and one that nothing can describe.
 "$@" run dense:80000000,1,1,80000000 --devices 0 --json > "$out/run" 2> "$out/log" || wrong "a long tile: $(cat "$out/log")"

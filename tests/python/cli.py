@@ -273,6 +273,7 @@ class PlanAndSimulate(unittest.TestCase):
             self.assertEqual(made["auto"]["generated_tiles"], made[on_its_own]["generated_tiles"])
             self.assertEqual(len({m["checksum"] for m in made.values()}), 1)
             self.assertIsNone(made["auto"]["busy_seconds"])
+        run("run", "alkane:6:v2:min", "--b", "host", "--memory", "30MiB")  # too little for a B that is stored
 
     def test_own_machine_file_and_what_is_wrong_with_it(self):
         path = self.folder / "own.json"
@@ -316,7 +317,7 @@ class PlanAndSimulate(unittest.TestCase):
             (["simulate", *problem, "--trace", "/no/such/folder/out.json"], 2, "/no/such/folder"),
             (["run", "blocks:8,64,0.5", "--b", "magic"], 2, "magic"),
             (["run", "blocks:8,64,0.5", "--b", "device"], 2, "no devices"),
-            (["run", "alkane:65:v1", "--b", "stored"], 3, "smallest"),
+            (["run", "alkane:6:v2:min", "--b", "stored", "--memory", "30MiB"], 3, "smallest"),
         ]:
             done = run(*arguments, code=code)
             self.assertIn(word, done.stderr)

@@ -381,7 +381,7 @@ void DeviceInterpreter<T>::host_work(std::int32_t step, std::vector<WorkerPool::
     }
     const auto open = std::make_shared<std::atomic<std::int64_t>>(static_cast<std::int64_t>(tasks.size()));
     const auto kind = plan_.steps[static_cast<std::size_t>(step)].kind;
-    // A chunk's worth of tiles is made ahead: what devices wait for goes before it.
+    // Making takes long, and is mostly ahead of time: tiles that are packed or unpacked meanwhile go before it.
     const auto submit = kind == StepKind::make ? &WorkerPool::submit_later : &WorkerPool::submit;
     for (auto& task : tasks)
         ((*pool_).*submit)([this, step, kind, open, task = std::move(task)](Scratch& scratch) {
