@@ -69,7 +69,7 @@ ContractionSummary work(const Options& o, const ContractOptions& given, const Te
     auto options = given;
     options.conjugate_a = o.conjugate_a;
     options.conjugate_b = o.conjugate_b;
-    // As long as the work took, as in `run`: little work does not wait for its rate.
+    // As long as the work took, up to half a second: little work does not wait for its rate.
     const double gemm_before = o.common.json ? gemm_rate(mpi_world(), options, 0).best_gflops : 0;
     Contraction<T> result;
     {

@@ -86,14 +86,14 @@ void run(const Options& o) {
     // ones kept, the others dropped.
     auto operands = tile_storage_bytes(problem.a, sizeof(double));
     if (source_b == SourceKind::stored) operands += tile_storage_bytes(problem.b, sizeof(double));
+    const auto host_memory = host_memory_of(ranks) * ranks.size();
     const bool consume =
         devices && checkable &&
-        static_cast<double>(operands + old_shape.elements() * 8) > 0.8 * static_cast<double>(memory_bytes());
+        static_cast<double>(operands + old_shape.elements() * 8) > 0.8 * static_cast<double>(host_memory);
     // A budget (without one: the memory) that is too small is refused before the operands are made, and across ranks
     // the operands are made where the plan wants them. A filter looks at the norms of tiles that are not there yet:
     // then that plan is not the one.
     std::optional<Plan> plan;
-    std::int64_t host_needs = operands, host_has = memory_bytes();
     double planning = 0;  // work of the contraction, done before its clock starts
     if (!devices || options.device_memory > 0 || ranks.size() > 1) {
         const double begin = now_seconds();
@@ -106,14 +106,11 @@ void run(const Options& o) {
             options.result_distribution = plan->distribution_c;
         }
         if (options.filter == 0) options.plan = &*plan;
-        host_needs = 0;
-        for (const auto& n : plan->rank_counts) host_needs = std::max(host_needs, n.peak_bytes - n.stored_c);
-        host_has = machine.host_memory;
+        if (consume) require_host_room(*plan, machine.host_memory);
+    } else if (operands > host_memory) {
+        throw MachineError(fmt::format("{}: the operands take {} on the host, which has {}", problem.name,
+                                       format_bytes(operands), format_bytes(host_memory)));
     }
-    // A plan for a result that is stored has seen to that; one for a result that is handed over has no limit.
-    if (devices && host_needs > host_has)
-        throw MachineError(fmt::format("{}: operands and tiles on their way take {} on the host, which has {}",
-                                       problem.name, format_bytes(host_needs), format_bytes(host_has)));
     const auto lay = [&](Distribution Plan::*which) { return plan ? (*plan).*which : Distribution(); };
     const auto gemm_before = gemm_rate(ranks, options, devices ? 0 : 0.5);
     Operands x{

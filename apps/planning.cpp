@@ -121,7 +121,8 @@ Planned make_plan(const PlanningOptions& o, MachineModel machine) {
     try {
         out.plan = build_plan(request, machine);
     } catch (const BudgetError&) {
-        // As `run` does: a result that does not fit beside the operands is handed over tile by tile.
+        // A result that does not fit beside the operands is handed over tile by tile. (`run` does so from 0.8 of the
+        // memory on.)
         if (machine.devices_per_rank == 0 || o.filter > 0) throw;
         request.host_memory = 0;
         Plan plan = build_plan(request, machine);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A bundle on a device: all CUDA tests, the grouped and the triples table; what of, and how it ended, in tests.txt.
+# A bundle on a device: the CUDA tests (but old_driver), the grouped and the triples table; what of, and how it ended, in tests.txt.
 # make bundle: the programs as make builds them. Ends with 1 where one of them failed.
 # make bundle-sm80: the kernels as sm_80 runs them (m8n8k4 matrix instructions, no barriers of Hopper's); holds nothing but
 # PTX of compute_80, which the driver compiles for the device it finds.

@@ -221,13 +221,25 @@ Tensor<T> drop_small(Tensor<T> c, const Plan& plan, ContractReport& report) {
 
 }  // namespace
 
+std::int64_t host_memory_of(Communicator& ranks) {
+    return -most(ranks, -(memory_bytes() / std::min(ranks.size(), ranks_on_node())));
+}
+
+void require_host_room(const Plan& plan, std::int64_t host_memory) {
+    for (const auto& n : plan.rank_counts)
+        if (n.peak_bytes - n.stored_c > host_memory)
+            throw MachineError(fmt::format("'{}': operands and tiles on their way take {} on the host, which has {}{}",
+                                           plan.spec, format_bytes(n.peak_bytes - n.stored_c),
+                                           format_bytes(host_memory), plan.ranks > 1 ? " for each rank" : ""));
+}
+
 MachineModel machine_for(Communicator& ranks, const ContractOptions& options) {
     MachineModel m;
     m.name = "these ranks";
     m.ranks = ranks.size();
     m.ranks_per_node = ranks.size();
     m.threads_per_rank = static_cast<int>(most(ranks, resolve_threads(options.threads)));
-    m.host_memory = -most(ranks, -memory_bytes());
+    m.host_memory = host_memory_of(ranks);
     m.gemm = {40e9 * m.threads_per_rank, 20};
     m.make_bytes_per_second = 2e9 * m.threads_per_rank;
     m.copy_bytes_per_second = 5e9 * m.threads_per_rank;
@@ -339,6 +351,7 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
     std::optional<Plan> made;
     if (!options.plan) made = build_plan(request, machine);
     const Plan& plan = made ? *made : *options.plan;
+    if (hand_over && options.memory == 0) require_host_room(plan, machine.host_memory);
 #ifndef NDEBUG
     validate(plan, {options.memory, options.device_memory});
 #endif

@@ -3,9 +3,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <string>
 
+#include "execute/device/execute_devices.hpp"
+#include "execute/device/host_device.hpp"
+#include "inspect/build_plan.hpp"
+#include "machine/device_layout.hpp"
+#include "tensor/tensor_impl.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/comm/world.hpp"
 #include "tessera/contract/contract.hpp"
@@ -40,6 +46,40 @@ void contract_until(Communicator& ranks, bool mine, int nth, bool in_sink, const
         contract<double>("ij,jk->ik", a, b, options);
 }
 
+/// The same on devices, which host threads play: others wait for its tiles of A.
+void devices_until(Communicator& ranks, bool mine, int nth) {
+    const Shape shape = Shape::dense(TileGrid{Tiling::uniform(48, 4), Tiling::uniform(48, 4)});
+    const ContractionSpec spec("ij,jk->ik");
+    PlanRequest request;
+    request.spec = &spec;
+    request.a = request.b = &shape;
+    request.source_b = SourceKind::host_made;
+    request.algorithm = "outer_product";
+    MachineModel machine;
+    machine.ranks = machine.ranks_per_node = ranks.size();
+    machine.threads_per_rank = 2;
+    machine.devices_per_rank = 1;
+    machine.device.memory = request.device_memory = 1 << 20;
+    const Plan plan = build_plan(request, machine);
+    const auto a = Tensor<double>::random(shape, 1, 1, {ranks, plan.distribution_a});
+    std::atomic<int> seen{0};
+    const TileSource<double> stored{[&](std::int64_t s) { return a.impl().tile(s); }, {}};
+    TileSource<double> made;
+    made.make = [&](const TileInfo&, std::span<double> tile) {
+        if (mine && ++seen >= nth) throw UserError("no more tiles");
+        for (double& x : tile) x = 1;
+    };
+    TileSink<double> sink;
+    sink.consume = [](std::int64_t, std::span<const double>, double) {};
+    const auto peak = plan.device_counts[static_cast<std::size_t>(ranks.rank())].peak_bytes;
+    std::vector<std::unique_ptr<Device>> devices;
+    devices.push_back(make_host_device({peak, device_reserve_bytes(machine.device.memory), plan.scalar, 0, 0}));
+    DeviceOptions options;
+    options.ranks = &ranks;
+    options.threads = 2;
+    execute_on<double>(devices, plan, ranks.rank(), stored, made, sink, {}, options);
+}
+
 int main(int argc, char** argv) {
     if (argc != 3) return 9;
     const std::string how = argv[1];
@@ -66,6 +106,8 @@ int main(int argc, char** argv) {
         } else if (how.starts_with("stationary_b") || how.starts_with("replicate_b") || how.starts_with("split_k")) {
             const auto dash = how.find('-');
             contract_until(ranks, mine, std::stoi(how.substr(dash + 1)), false, how.substr(0, dash));
+        } else if (how.starts_with("devices")) {
+            devices_until(ranks, mine, std::stoi(how.substr(how.find('-') + 1)));
         } else if (how == "memory") {
             if (mine) throw std::bad_alloc();
         } else if (how == "bug") {

@@ -35,6 +35,10 @@ replicate_b-40 0 2 2 rank 0: no more tiles
 split_k-1 2 3 2 rank 2: no more tiles
 split_k-30 1 4 2 rank 1: no more tiles
 contract_each-2 1 3 2 rank 1: no more tiles
+devices-1000 0 3 0
+devices-1 0 3 2 rank 0: no more tiles
+devices-1 2 3 2 rank 2: no more tiles
+devices-20 1 4 2 rank 1: no more tiles
 memory 1 2 3 rank 1: out of memory
 machine 1 4 3 rank 1: no disk
 bug 1 2 70 rank 1: internal: it cannot be

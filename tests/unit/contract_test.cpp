@@ -7,6 +7,7 @@
 
 #include <random>
 
+#include "contract/machine_for.hpp"
 #include "contract/verify.hpp"
 #include "inspect/build_plan.hpp"
 #include "support/back_end.hpp"
@@ -348,6 +349,24 @@ TEST(ContractBudget, HoldsForOneOperand) {
     options = {};
     options.devices = {0};
     EXPECT_THROW(contract("ij->ji", a, options), UserError);
+}
+
+/// A result that is handed over takes no room, operands and what cores make of B for a device do.
+TEST(ContractBudget, TheHostHasRoomForWhatIsNotHandedOver) {
+    const Shape shape = Shape::dense(TileGrid{Tiling::uniform(64, 8), Tiling::uniform(64, 8)});
+    const ContractionSpec spec("ij,jk->ik");
+    PlanRequest request;
+    request.spec = &spec;
+    request.a = request.b = &shape;
+    request.source_b = SourceKind::host_made;
+    MachineModel machine;
+    machine.devices_per_rank = 1;
+    machine.device.memory = request.device_memory = 1 << 20;
+    const Plan plan = build_plan(request, machine);
+    const std::int64_t tensor = 64 * 64 * 8, needed = plan.rank_counts[0].peak_bytes - tensor;
+    EXPECT_GT(needed, tensor);
+    EXPECT_NO_THROW(require_host_room(plan, needed));
+    EXPECT_THROW(require_host_room(plan, needed - 1), MachineError);
 }
 
 /// What is made for a diagonal counts, and is not made where it does not fit.

@@ -89,6 +89,20 @@ TEST(HostDevicesOnce, TilesWithManySharesAreComputedInParts) {
     }
 }
 
+/// What one device has, others take from it: so do random contractions of three.
+TEST(HostDevicesOnce, DevicesCopyFromEachOther) {
+    std::int64_t copied = 0;
+    for (unsigned seed = 1; seed < 5; ++seed) {
+        testing::Random r(seed);
+        auto c = random_case<double>(r, "pcd,cdab->pab", 4, 4);
+        c.devices = 3;
+        const auto result = run_case(c, host_devices(20));
+        testing::expect_right(c, result.c);
+        for (const auto& d : result.counts.devices) copied += d.copied_bytes;
+    }
+    EXPECT_GT(copied, 0);
+}
+
 TEST(HostDevicesOnce, LargeResultTilesComeInRows) { testing::large_result_tiles(host_devices(50)); }
 
 // What goes wrong comes out as an exception, and nothing hangs.
