@@ -121,6 +121,34 @@ TEST(Trace, ShareOfTransfersThatIsHidden) {
     EXPECT_DOUBLE_EQ(o.make_seconds, 3);
 }
 
+/// Tiles of B that cores make for a device: with room for two halves of the ring one is made while the other is sent.
+TEST(Simulate, TilesAreMadeWhileOthersAreSent) {
+    const Shape shape = Shape::dense(TileGrid{Tiling::uniform(512, 16), Tiling::uniform(512, 16)});
+    const ContractionSpec spec("ij,jk->ik");
+    PlanRequest request;
+    request.spec = &spec;
+    request.a = request.b = &shape;
+    request.source_b = SourceKind::host_made;
+    request.algorithm = "stationary_b";
+    request.blocks = "columns";
+    MachineModel machine;
+    machine.threads_per_rank = 4;
+    machine.make_bytes_per_second = machine.host_to_device.bytes_per_second = 1e9;
+    machine.device_to_host.bytes_per_second = 1e12;
+    machine.devices_per_rank = 1;
+    machine.device.gemm = {1e15, 0};
+    machine.device.memory = request.device_memory = 6 << 20;
+    const Plan two = build_plan(request, machine);
+    request.host_memory = two.rank_counts[0].peak_bytes - 1;
+    const Plan one = build_plan(request, machine);
+    EXPECT_EQ(two.rank_counts[0].arena_bytes, 2 * one.rank_counts[0].arena_bytes);
+    EXPECT_EQ(two.counts.loaded_bytes, one.counts.loaded_bytes);
+    const auto with_two = simulate(two, machine, {.trace = true}), with_one = simulate(one, machine, {.trace = true});
+    const double made = 512 * 512 * 8 / 1e9;
+    EXPECT_LT(with_two.seconds, with_one.seconds - made / 4);
+    EXPECT_NEAR(device_overlap(with_two.trace).make_seconds, made, 0.2 * made);
+}
+
 TEST(Simulate, NothingTakesNoTime) {
     HandMade h;
     EXPECT_EQ(h.seconds(), 0);
