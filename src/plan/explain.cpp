@@ -185,6 +185,20 @@ PublishedVolume published_volume(const Plan& plan, const std::string& algorithm)
     return {};
 }
 
+struct Evictions {
+    std::int64_t steps = 0, tiles = 0, bytes = 0;
+};
+Evictions evictions(const Plan& plan) {
+    Evictions out;
+    for (const auto& s : plan.steps) {
+        if (s.kind != StepKind::evict) continue;
+        ++out.steps;
+        out.tiles += s.end - s.begin;
+        for (auto i = s.begin; i < s.end; ++i) out.bytes += plan.arrivals[i].bytes;
+    }
+    return out;
+}
+
 double intensity(const Plan& plan) {
     const auto& n = plan.counts;
     const double bytes = static_cast<double>(n.bytes_a + n.bytes_b + n.bytes_c + n.made_bytes);
@@ -240,6 +254,9 @@ std::string explain(const Plan& plan) {
                            balance(plan.device_counts, flops_of_device));
         out += fmt::format("  loads      A {:.2f} times, B {:.2f} times\n", loads(plan, Operand::a),
                            loads(plan, Operand::b));
+        const auto gone = evictions(plan);
+        out += fmt::format("  evicts     {} tiles ({}) in {} steps, each behind their last use\n",
+                           format_count(gone.tiles), format_bytes(gone.bytes), format_count(gone.steps));
         out += fmt::format("  on device  {} at most, of {}\n", format_bytes(n.peak_device_bytes),
                            format_bytes(plan.budget.device_bytes));
         out += fmt::format("  case       {}: {}\n", name(plan.memory_case), meaning(plan.memory_case));
@@ -316,6 +333,7 @@ std::string explain_json(const Plan& plan) {
     nlohmann::json links = nlohmann::json::object();
     for (const auto& l : link_rows(plan))
         links[l.key] = {{"total", l.total}, {"largest", l.largest}, {"mean", l.mean}, {"of", l.of}};
+    const auto gone = evictions(plan);
     const nlohmann::json j = {
         {"spec", plan.spec},
         {"scalar", name(plan.scalar)},
@@ -352,6 +370,7 @@ std::string explain_json(const Plan& plan) {
                                               : balance(plan.rank_counts, flops_of)},
         {"balance_of_ranks", balance(plan.rank_counts, flops_of)},
         {"loads", {{"a", loads(plan, Operand::a)}, {"b", loads(plan, Operand::b)}}},
+        {"evicted", {{"steps", gone.steps}, {"tiles", gone.tiles}, {"bytes", gone.bytes}}},
         {"candidates", candidates},
         {"decided", plan.decided},
         {"generated_tiles", n.made_tiles},

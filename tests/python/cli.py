@@ -263,6 +263,17 @@ class PlanAndSimulate(unittest.TestCase):
             for (_, end), (start, _) in zip(mine, mine[1:]):
                 self.assertGreaterEqual(start, end - 0.01)
 
+    def test_what_a_plan_evicts(self):
+        for memory, some in [("64MiB", True), ("1GiB", False)]:
+            out = json.loads(run("plan", "dense:2048,2048,2048,256", "--machine", "h200x8", "--devices-per-rank", 1, "--memory", memory, "--json").stdout)
+            gone, there = out["evicted"], out["bytes"]["moved_host_to_device"]
+            self.assertEqual(gone["tiles"] > 0, some)
+            self.assertEqual(gone["bytes"], 256 * 256 * 8 * gone["tiles"])
+            # What came and is not evicted is still there in the end.
+            self.assertLessEqual(gone["bytes"], there)
+            self.assertLessEqual(there - gone["bytes"], out["peak_bytes"]["device"])
+        self.assertIn("evicts     0 tiles", run("plan", "dense:2048,2048,2048,256", "--machine", "h200x8", "--devices-per-rank", 1).stdout)
+
     def test_run_takes_b_from_where_it_is_told(self):
         for problem, on_its_own in [("blocks:12,32,0.4", "stored"), ("alkane:6:v2:min", "host")]:
             made = {
