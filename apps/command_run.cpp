@@ -86,10 +86,11 @@ void run(const Options& o) {
     // ones kept, the others dropped.
     auto operands = tile_storage_bytes(problem.a, sizeof(double));
     if (source_b == SourceKind::stored) operands += tile_storage_bytes(problem.b, sizeof(double));
-    const auto host_memory = host_memory_of(ranks) * ranks.size();
+    const auto nodes = nodes_of(ranks);
+    const auto all_memory = static_cast<double>(nodes.memory) * ((ranks.size() + nodes.ranks - 1) / nodes.ranks);
     const bool consume =
-        devices && checkable &&
-        static_cast<double>(operands + old_shape.elements() * 8) > 0.8 * static_cast<double>(host_memory);
+        devices && checkable && static_cast<double>(operands + old_shape.elements() * 8) > 0.8 * all_memory;
+    if (o.contraction.beta != 0) operands += tile_storage_bytes(old_shape, sizeof(double));
     // A budget (without one: the memory) that is too small is refused before the operands are made, and across ranks
     // the operands are made where the plan wants them. A filter looks at the norms of tiles that are not there yet:
     // then that plan is not the one.
@@ -106,10 +107,10 @@ void run(const Options& o) {
             options.result_distribution = plan->distribution_c;
         }
         if (options.filter == 0) options.plan = &*plan;
-        if (consume) require_host_room(*plan, machine.host_memory);
-    } else if (operands > host_memory) {
+        if (options.memory == 0) require_host_room(*plan, nodes, consume);
+    } else if (operands > nodes.memory) {
         throw MachineError(fmt::format("{}: the operands take {} on the host, which has {}", problem.name,
-                                       format_bytes(operands), format_bytes(host_memory)));
+                                       format_bytes(operands), format_bytes(nodes.memory)));
     }
     const auto lay = [&](Distribution Plan::*which) { return plan ? (*plan).*which : Distribution(); };
     const auto gemm_before = gemm_rate(ranks, options, devices ? 0 : 0.5);

@@ -221,16 +221,21 @@ Tensor<T> drop_small(Tensor<T> c, const Plan& plan, ContractReport& report) {
 
 }  // namespace
 
-std::int64_t host_memory_of(Communicator& ranks) {
-    return -most(ranks, -(memory_bytes() / std::min(ranks.size(), ranks_on_node())));
+Nodes nodes_of(Communicator& ranks) {
+    return {-most(ranks, -memory_bytes()), static_cast<int>(most(ranks, std::min(ranks.size(), ranks_on_node())))};
 }
 
-void require_host_room(const Plan& plan, std::int64_t host_memory) {
-    for (const auto& n : plan.rank_counts)
-        if (n.peak_bytes - n.stored_c > host_memory)
-            throw MachineError(fmt::format("'{}': operands and tiles on their way take {} on the host, which has {}{}",
-                                           plan.spec, format_bytes(n.peak_bytes - n.stored_c),
-                                           format_bytes(host_memory), plan.ranks > 1 ? " for each rank" : ""));
+void require_host_room(const Plan& plan, const Nodes& nodes, bool handed_over) {
+    std::int64_t there = 0;
+    for (int r = 0; r < plan.ranks; ++r) {
+        const auto& n = plan.rank_counts[static_cast<std::size_t>(r)];
+        if (r % nodes.ranks == 0) there = 0;
+        there += n.peak_bytes - (handed_over ? n.stored_c : 0);
+        if (there > nodes.memory)
+            throw MachineError(fmt::format("'{}': operands and tiles on their way take {}{} on the host, which has {}",
+                                           plan.spec, nodes.ranks > 1 ? "of the ranks there " : "", format_bytes(there),
+                                           format_bytes(nodes.memory)));
+    }
 }
 
 MachineModel machine_for(Communicator& ranks, const ContractOptions& options) {
@@ -239,7 +244,7 @@ MachineModel machine_for(Communicator& ranks, const ContractOptions& options) {
     m.ranks = ranks.size();
     m.ranks_per_node = ranks.size();
     m.threads_per_rank = static_cast<int>(most(ranks, resolve_threads(options.threads)));
-    m.host_memory = host_memory_of(ranks);
+    m.host_memory = nodes_of(ranks).memory;
     m.gemm = {40e9 * m.threads_per_rank, 20};
     m.make_bytes_per_second = 2e9 * m.threads_per_rank;
     m.copy_bytes_per_second = 5e9 * m.threads_per_rank;
@@ -351,7 +356,7 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
     std::optional<Plan> made;
     if (!options.plan) made = build_plan(request, machine);
     const Plan& plan = made ? *made : *options.plan;
-    if (hand_over && options.memory == 0) require_host_room(plan, machine.host_memory);
+    if (options.memory == 0) require_host_room(plan, nodes_of(ranks), hand_over);
 #ifndef NDEBUG
     validate(plan, {options.memory, options.device_memory});
 #endif

@@ -6,11 +6,16 @@
 
 namespace tessera {
 
-/// Bytes of host memory for each rank: its share of its node's, the least of all ranks (collective).
-std::int64_t host_memory_of(Communicator& ranks);
+/// What is said of the nodes that ranks are on: the memory of the smallest, the most ranks on one (collective).
+struct Nodes {
+    std::int64_t memory = 0;
+    int ranks = 1;
+};
+Nodes nodes_of(Communicator& ranks);
 
-/// Of a plan whose result is handed over, tile by tile: MachineError where a rank's host has no room for the rest.
-void require_host_room(const Plan& plan, std::int64_t host_memory);
+/// MachineError where the ranks of a node, together, need more than it has. A result that is handed over tile by tile
+/// takes no room.
+void require_host_room(const Plan& plan, const Nodes& nodes, bool handed_over);
 
 /// The same on all ranks (collective). Rates are round figures of usual hardware: they only have to rank algorithms.
 MachineModel machine_for(Communicator& ranks, const ContractOptions& options);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Ranks that are started with different arguments say so, what all of them meet is said once; exit code 2. usage: arguments.sh PROGRAM MPIRUN...
+# Ranks that are started with different arguments say so, what all of them meet is said once; exit code 2; what a node cannot hold is refused, exit code 3. usage: arguments.sh PROGRAM MPIRUN...
 program=$1
 shift
 bad=0
@@ -40,4 +40,14 @@ alike "energy /nonexistent/x.xyz" "/nonexistent/x.xyz" "$@"
 alike "energy $xyz" "closed shells" "$@"
 alike "energy $xyz --charge 1 --basis 6-31g" "unknown basis '6-31g'" "$@"
 alike "energy $xyz --unknown" "unknown" "$@"
+# Each of two ranks would find room for its part, the node has none for both.
+memory=$("$program" info --json | sed -n 's/.*"memory_bytes": *\([0-9]*\).*/\1/p')
+n=$(awk -v memory="$memory" 'BEGIN { print int(sqrt(1.15 * memory / 24)) }')
+output=$(timeout 60 "$@" -n 2 "$program" run "dense:$n,$n,$n,$((n / 8))" 2>&1 </dev/null)
+code=$?
+if [ $code -ne 3 ] || ! printf '%s\n' "$output" | grep -q 'of the ranks there'; then
+    echo "dense:$n,$n,$n on two ranks: exit code $code, not 3, or no 'of the ranks there' in:"
+    printf '%s\n' "$output"
+    bad=1
+fi
 exit $bad

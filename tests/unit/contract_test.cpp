@@ -365,8 +365,32 @@ TEST(ContractBudget, TheHostHasRoomForWhatIsNotHandedOver) {
     const Plan plan = build_plan(request, machine);
     const std::int64_t tensor = 64 * 64 * 8, needed = plan.rank_counts[0].peak_bytes - tensor;
     EXPECT_GT(needed, tensor);
-    EXPECT_NO_THROW(require_host_room(plan, needed));
-    EXPECT_THROW(require_host_room(plan, needed - 1), MachineError);
+    EXPECT_NO_THROW(require_host_room(plan, {needed, 1}, true));
+    EXPECT_THROW(require_host_room(plan, {needed - 1, 1}, true), MachineError);
+    EXPECT_THROW(require_host_room(plan, {needed, 1}, false), MachineError);
+    EXPECT_NO_THROW(require_host_room(plan, {needed + tensor, 1}, false));
+}
+
+/// Ranks of one node share its memory, however unevenly; those of others have their own.
+TEST(ContractBudget, RanksOfANodeShareItsMemory) {
+    const Shape shape = Shape::dense(TileGrid{Tiling::uniform(60, 6), Tiling::uniform(60, 6)});
+    const ContractionSpec spec("ij,jk->ik");
+    PlanRequest request;
+    request.spec = &spec;
+    request.a = request.b = &shape;
+    MachineModel machine;
+    machine.ranks = machine.ranks_per_node = 5;
+    const Plan plan = build_plan(request, machine);
+    const auto of = [&](std::size_t begin, std::size_t end) {
+        std::int64_t sum = 0;
+        for (auto r = begin; r < end; ++r) sum += plan.rank_counts[r].peak_bytes;
+        return sum;
+    };
+    for (const auto& [ranks, most] :
+         {std::pair{5, of(0, 5)}, {2, std::max({of(0, 2), of(2, 4), of(4, 5)})}, {3, std::max(of(0, 3), of(3, 5))}}) {
+        EXPECT_NO_THROW(require_host_room(plan, {most, ranks}, false)) << ranks;
+        EXPECT_THROW(require_host_room(plan, {most - 1, ranks}, false), MachineError) << ranks;
+    }
 }
 
 /// What is made for a diagonal counts, and is not made where it does not fit.
