@@ -9,8 +9,8 @@
 
 #include "execute/device/execute_devices.hpp"
 #include "execute/device/host_device.hpp"
-#include "inspect/build_plan.hpp"
 #include "machine/device_layout.hpp"
+#include "support/plan_cases.hpp"
 #include "tensor/tensor_impl.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/comm/world.hpp"
@@ -48,20 +48,13 @@ void contract_until(Communicator& ranks, bool mine, int nth, bool in_sink, const
 
 /// The same on devices, which host threads play: others wait for its tiles of A.
 void devices_until(Communicator& ranks, bool mine, int nth) {
-    const Shape shape = Shape::dense(TileGrid{Tiling::uniform(48, 4), Tiling::uniform(48, 4)});
-    const ContractionSpec spec("ij,jk->ik");
-    PlanRequest request;
-    request.spec = &spec;
-    request.a = request.b = &shape;
-    request.source_b = SourceKind::host_made;
-    request.algorithm = "outer_product";
-    MachineModel machine;
-    machine.ranks = machine.ranks_per_node = ranks.size();
-    machine.threads_per_rank = 2;
-    machine.devices_per_rank = 1;
-    machine.device.memory = request.device_memory = 1 << 20;
-    const Plan plan = build_plan(request, machine);
-    const auto a = Tensor<double>::random(shape, 1, 1, {ranks, plan.distribution_a});
+    testing::SquareProduct product(48, 4);
+    product.made_for_devices(1 << 20);
+    product.request.algorithm = "outer_product";
+    product.machine.ranks = product.machine.ranks_per_node = ranks.size();
+    product.machine.threads_per_rank = 2;
+    const Plan plan = product.plan();
+    const auto a = Tensor<double>::random(product.shape, 1, 1, {ranks, plan.distribution_a});
     std::atomic<int> seen{0};
     const TileSource<double> stored{[&](std::int64_t s) { return a.impl().tile(s); }, {}};
     TileSource<double> made;
@@ -73,7 +66,7 @@ void devices_until(Communicator& ranks, bool mine, int nth) {
     sink.consume = [](std::int64_t, std::span<const double>, double) {};
     const auto peak = plan.device_counts[static_cast<std::size_t>(ranks.rank())].peak_bytes;
     std::vector<std::unique_ptr<Device>> devices;
-    devices.push_back(make_host_device({peak, device_reserve_bytes(machine.device.memory), plan.scalar, 0, 0}));
+    devices.push_back(make_host_device({peak, device_reserve_bytes(1 << 20), plan.scalar, 0, 0}));
     DeviceOptions options;
     options.ranks = &ranks;
     options.threads = 2;

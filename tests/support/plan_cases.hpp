@@ -24,6 +24,28 @@ inline Tiling random_tiling(Random& r, int most_tiles, int most) {
     return Tiling::from_sizes(sizes);
 }
 
+/// A product of two dense square matrices, to be planned.
+struct SquareProduct {
+    ContractionSpec spec{"ij,jk->ik"};
+    Shape shape;
+    PlanRequest request;
+    MachineModel machine;
+    SquareProduct(std::int64_t size, std::int64_t tile)
+        : shape(Shape::dense(TileGrid{Tiling::uniform(size, tile), Tiling::uniform(size, tile)})) {
+        request.spec = &spec;
+        request.a = request.b = &shape;
+    }
+    SquareProduct(const SquareProduct&) = delete;
+    SquareProduct& operator=(const SquareProduct&) = delete;
+    /// On a device of each rank, for which cores make the tiles of B.
+    void made_for_devices(std::int64_t memory) {
+        request.source_b = SourceKind::host_made;
+        machine.devices_per_rank = 1;
+        machine.device.memory = request.device_memory = memory;
+    }
+    Plan plan() const { return build_plan(request, machine); }
+};
+
 struct Case {
     ContractionSpec spec{"pk,kq->pq"};
     Shape a, b, given, old;  // given: the result's; old: of a C that is added to

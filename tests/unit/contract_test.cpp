@@ -12,6 +12,7 @@
 #include "inspect/build_plan.hpp"
 #include "support/back_end.hpp"
 #include "support/dense_einsum.hpp"
+#include "support/plan_cases.hpp"
 #include "tessera/base/error.hpp"
 
 namespace tessera {
@@ -353,16 +354,9 @@ TEST(ContractBudget, HoldsForOneOperand) {
 
 /// A result that is handed over takes no room, operands and what cores make of B for a device do.
 TEST(ContractBudget, TheHostHasRoomForWhatIsNotHandedOver) {
-    const Shape shape = Shape::dense(TileGrid{Tiling::uniform(64, 8), Tiling::uniform(64, 8)});
-    const ContractionSpec spec("ij,jk->ik");
-    PlanRequest request;
-    request.spec = &spec;
-    request.a = request.b = &shape;
-    request.source_b = SourceKind::host_made;
-    MachineModel machine;
-    machine.devices_per_rank = 1;
-    machine.device.memory = request.device_memory = 1 << 20;
-    const Plan plan = build_plan(request, machine);
+    testing::SquareProduct product(64, 8);
+    product.made_for_devices(1 << 20);
+    const Plan plan = product.plan();
     const std::int64_t tensor = 64 * 64 * 8, needed = plan.rank_counts[0].peak_bytes - tensor;
     EXPECT_GT(needed, tensor);
     EXPECT_NO_THROW(require_host_room(plan, {needed, 1}, true));
@@ -373,14 +367,9 @@ TEST(ContractBudget, TheHostHasRoomForWhatIsNotHandedOver) {
 
 /// Ranks of one node share its memory, however unevenly; those of others have their own.
 TEST(ContractBudget, RanksOfANodeShareItsMemory) {
-    const Shape shape = Shape::dense(TileGrid{Tiling::uniform(60, 6), Tiling::uniform(60, 6)});
-    const ContractionSpec spec("ij,jk->ik");
-    PlanRequest request;
-    request.spec = &spec;
-    request.a = request.b = &shape;
-    MachineModel machine;
-    machine.ranks = machine.ranks_per_node = 5;
-    const Plan plan = build_plan(request, machine);
+    testing::SquareProduct product(60, 6);
+    product.machine.ranks = product.machine.ranks_per_node = 5;
+    const Plan plan = product.plan();
     const auto of = [&](std::size_t begin, std::size_t end) {
         std::int64_t sum = 0;
         for (auto r = begin; r < end; ++r) sum += plan.rank_counts[r].peak_bytes;

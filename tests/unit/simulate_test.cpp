@@ -8,6 +8,7 @@
 
 #include "inspect/build_plan.hpp"
 #include "simulate/shared_links.hpp"
+#include "support/plan_cases.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/machine/machine_file.hpp"
 #include "tessera/problems/problem.hpp"
@@ -123,24 +124,18 @@ TEST(Trace, ShareOfTransfersThatIsHidden) {
 
 /// Tiles of B that cores make for a device: with room for two halves of the ring one is made while the other is sent.
 TEST(Simulate, TilesAreMadeWhileOthersAreSent) {
-    const Shape shape = Shape::dense(TileGrid{Tiling::uniform(512, 16), Tiling::uniform(512, 16)});
-    const ContractionSpec spec("ij,jk->ik");
-    PlanRequest request;
-    request.spec = &spec;
-    request.a = request.b = &shape;
-    request.source_b = SourceKind::host_made;
-    request.algorithm = "stationary_b";
-    request.blocks = "columns";
-    MachineModel machine;
+    testing::SquareProduct product(512, 16);
+    product.made_for_devices(6 << 20);
+    product.request.algorithm = "stationary_b";
+    product.request.blocks = "columns";
+    auto& machine = product.machine;
     machine.threads_per_rank = 4;
     machine.make_bytes_per_second = machine.host_to_device.bytes_per_second = 1e9;
     machine.device_to_host.bytes_per_second = 1e12;
-    machine.devices_per_rank = 1;
     machine.device.gemm = {1e15, 0};
-    machine.device.memory = request.device_memory = 6 << 20;
-    const Plan two = build_plan(request, machine);
-    request.host_memory = two.rank_counts[0].peak_bytes - 1;
-    const Plan one = build_plan(request, machine);
+    const Plan two = product.plan();
+    product.request.host_memory = two.rank_counts[0].peak_bytes - 1;
+    const Plan one = product.plan();
     EXPECT_EQ(two.rank_counts[0].arena_bytes, 2 * one.rank_counts[0].arena_bytes);
     EXPECT_EQ(two.counts.loaded_bytes, one.counts.loaded_bytes);
     const auto with_two = simulate(two, machine, {.trace = true}), with_one = simulate(one, machine, {.trace = true});
