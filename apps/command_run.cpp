@@ -98,7 +98,7 @@ void run(const Options& o) {
     double planning = 0;  // work of the contraction, done before its clock starts
     if (!devices || options.device_memory > 0 || ranks.size() > 1) {
         const double begin = now_seconds();
-        const auto machine = machine_for(ranks, options);
+        const auto machine = machine_for(ranks, options, nodes);
         plan = build_plan(request_of(problem, source_b, spec, options, old_shape, o.contraction.beta, consume, machine),
                           machine);
         planning = now_seconds() - begin;

@@ -65,7 +65,7 @@ TriplesResult triples_energy(const MoIntegrals& integrals, const Orbitals& orbit
         options.device_memory = workers.device_memory;
         // Nearly what is free where nothing is said.
         Communicator& all = ranks ? *ranks : self_communicator();
-        out = device_triples(x, workers.devices, machine_for(all, options).device.memory, all, progress);
+        out = device_triples(x, workers.devices, machine_for(all, options, nodes_of(all)).device.memory, all, progress);
         done_there = out.why_not.empty();
     }
     if (!done_there) on_cores(x, threads, rank, size, progress, out);

@@ -222,7 +222,10 @@ Tensor<T> drop_small(Tensor<T> c, const Plan& plan, ContractReport& report) {
 }  // namespace
 
 Nodes nodes_of(Communicator& ranks) {
-    return {-most(ranks, -memory_bytes()), static_cast<int>(most(ranks, std::min(ranks.size(), ranks_on_node())))};
+    double least_and_most[] = {-static_cast<double>(memory_bytes()),
+                               static_cast<double>(std::min(ranks.size(), ranks_on_node()))};
+    ranks.max(std::span<double>(least_and_most));
+    return {static_cast<std::int64_t>(-least_and_most[0]), static_cast<int>(least_and_most[1])};
 }
 
 void require_host_room(const Plan& plan, const Nodes& nodes, bool handed_over) {
@@ -232,19 +235,20 @@ void require_host_room(const Plan& plan, const Nodes& nodes, bool handed_over) {
         if (r % nodes.ranks == 0) there = 0;
         there += n.peak_bytes - (handed_over ? n.stored_c : 0);
         if (there > nodes.memory)
-            throw MachineError(fmt::format("'{}': operands and tiles on their way take {}{} on the host, which has {}",
-                                           plan.spec, nodes.ranks > 1 ? "of the ranks there " : "", format_bytes(there),
-                                           format_bytes(nodes.memory)));
+            throw MachineError(
+                fmt::format("'{}': operands{} and tiles on their way take {}{} on the host, which has {}", plan.spec,
+                            handed_over ? "" : ", result", nodes.ranks > 1 ? "of the ranks there " : "",
+                            format_bytes(there), format_bytes(nodes.memory)));
     }
 }
 
-MachineModel machine_for(Communicator& ranks, const ContractOptions& options) {
+MachineModel machine_for(Communicator& ranks, const ContractOptions& options, const Nodes& nodes) {
     MachineModel m;
     m.name = "these ranks";
     m.ranks = ranks.size();
     m.ranks_per_node = ranks.size();
     m.threads_per_rank = static_cast<int>(most(ranks, resolve_threads(options.threads)));
-    m.host_memory = nodes_of(ranks).memory;
+    m.host_memory = nodes.memory;
     m.gemm = {40e9 * m.threads_per_rank, 20};
     m.make_bytes_per_second = 2e9 * m.threads_per_rank;
     m.copy_bytes_per_second = 5e9 * m.threads_per_rank;
@@ -323,7 +327,8 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
     const ContractionSpec reduced(spec.reduced_labels(0) + "," + spec.reduced_labels(1) + "->" + spec.c());
 
     if (!options.devices.empty()) require_device_extents(reduced, pa.shape().grid(), pb.shape().grid());
-    const MachineModel machine = machine_for(ranks, options);
+    const Nodes nodes = nodes_of(ranks);
+    const MachineModel machine = machine_for(ranks, options, nodes);
     PlanRequest request;
     request.spec = &reduced;
     request.a = &pa.shape();
@@ -356,7 +361,7 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
     std::optional<Plan> made;
     if (!options.plan) made = build_plan(request, machine);
     const Plan& plan = made ? *made : *options.plan;
-    if (options.memory == 0) require_host_room(plan, nodes_of(ranks), hand_over);
+    if (options.memory == 0) require_host_room(plan, nodes, hand_over);
 #ifndef NDEBUG
     validate(plan, {options.memory, options.device_memory});
 #endif

@@ -18,6 +18,6 @@ Nodes nodes_of(Communicator& ranks);
 void require_host_room(const Plan& plan, const Nodes& nodes, bool handed_over);
 
 /// The same on all ranks (collective). Rates are round figures of usual hardware: they only have to rank algorithms.
-MachineModel machine_for(Communicator& ranks, const ContractOptions& options);
+MachineModel machine_for(Communicator& ranks, const ContractOptions& options, const Nodes& nodes);
 
 }  // namespace tessera
