@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/units.hpp"
+#include "comm/same_on_all.hpp"
 #include "kernels/cuda/triples.hpp"
 
 namespace tessera::chem {
@@ -102,10 +103,9 @@ TriplesResult device_triples(const kernels::ClosedShellTensors& host, std::span<
                              Communicator& ranks, const TriplesProgress& progress) {
     TriplesResult out;
     // All ranks must cut alike.
-    double most[] = {0};
-    for (const int d : devices) most[0] = std::max(most[0], static_cast<double>(cuda::device_info(d).multiprocessors));
-    if (ranks.size() > 1) ranks.max(std::span<double>(most));
-    const int multiprocessors = static_cast<int>(most[0]);
+    int most = 0;
+    for (const int d : devices) most = std::max(most, cuda::device_info(d).multiprocessors);
+    const int multiprocessors = static_cast<int>(largest_on_all(ranks, most));
     std::int64_t longest_k = round_up(host.occupied, kLane);
     const auto bytes = [&] { return device_triples_bytes(host.occupied, host.virtuals, longest_k, multiprocessors); };
     while (longest_k > kLane && bytes() > static_cast<double>(memory)) longest_k -= kLane;

@@ -60,12 +60,10 @@ TriplesResult triples_energy(const MoIntegrals& integrals, const Orbitals& orbit
     const int rank = ranks ? ranks->rank() : 0, size = workers.rank_count();
     bool done_there = false;
     if (!workers.devices.empty()) {
-        ContractOptions options;
-        options.devices = workers.devices;
-        options.device_memory = workers.device_memory;
         // Nearly what is free where nothing is said.
         Communicator& all = ranks ? *ranks : self_communicator();
-        out = device_triples(x, workers.devices, machine_for(all, options, nodes_of(all)).device.memory, all, progress);
+        const auto memory = device_memory_for(all, workers.devices, workers.device_memory);
+        out = device_triples(x, workers.devices, memory, all, progress);
         done_there = out.why_not.empty();
     }
     if (!done_there) on_cores(x, threads, rank, size, progress, out);

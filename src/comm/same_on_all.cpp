@@ -61,4 +61,11 @@ void require_same_on_all(Communicator& ranks, const std::vector<std::pair<std::s
     }
 }
 
+std::int64_t largest_on_all(Communicator& ranks, std::int64_t value) {
+    if (ranks.size() == 1) return value;
+    double most[] = {static_cast<double>(value)};
+    ranks.max(std::span<double>(most));
+    return static_cast<std::int64_t>(most[0]);
+}
+
 }  // namespace tessera

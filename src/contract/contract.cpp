@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
-#include <map>
 #include <optional>
 
 #include "base/check.hpp"
@@ -21,10 +19,8 @@
 #include "execute/device/device_share.hpp"
 #include "execute/device/execute_devices.hpp"
 #include "inspect/build_plan.hpp"
-#include "kernels/cuda/device.hpp"
 #include "kernels/tile_math.hpp"
 #include "tensor/tensor_impl.hpp"
-#include "tessera/base/cpu.hpp"
 #include "tessera/comm/world.hpp"
 
 namespace tessera {
@@ -101,13 +97,6 @@ Communicator& ranks_of(const ContractOperand<T>& a, const ContractOperand<T>& b,
     return ranks ? *ranks : self_communicator();
 }
 
-std::int64_t most(Communicator& ranks, std::int64_t value) {
-    if (ranks.size() == 1) return value;
-    double v[] = {static_cast<double>(value)};
-    ranks.max(std::span<double>(v));
-    return static_cast<std::int64_t>(v[0]);
-}
-
 std::string describe(const Shape& shape, bool norms) {
     std::uint64_t h = 0;
     for (auto o : shape.ordinals()) h = combine(h, static_cast<std::uint64_t>(o));
@@ -160,37 +149,6 @@ void together(Communicator& ranks, Work&& work) {
         run_ranks_or_abort(ranks, work);
 }
 
-/// What an entry of the device list may take when nothing is said: nearly all that is free, shared by all entries of
-/// all ranks that are the same device.
-std::int64_t free_device_memory(Communicator& ranks, const std::vector<int>& devices) {
-    std::vector<std::uint64_t> mine;
-    for (int d : devices) mine.push_back(kernels::cuda::device_info(d).identity);
-    std::map<std::uint64_t, std::int64_t> entries;
-    for (const auto& theirs : ranks.all_gather(std::as_bytes(std::span(mine))))
-        for (std::size_t i = 0; i < theirs.size() / sizeof(std::uint64_t); ++i) {
-            std::uint64_t identity = 0;
-            std::memcpy(&identity, theirs.data() + i * sizeof identity, sizeof identity);
-            ++entries[identity];
-        }
-    std::int64_t least = INT64_MAX;
-    for (std::size_t i = 0; i < devices.size(); ++i)
-        least = std::min(least, kernels::cuda::free_bytes(devices[i]) / entries[mine[i]]);
-    return -most(ranks, -(least - least / 32));
-}
-
-/// A rank whose device cannot be used says so to the others, which would wait for it.
-void require_usable(Communicator& ranks, const std::vector<int>& devices) {
-    std::exception_ptr mine;
-    try {
-        for (int d : devices) (void)kernels::cuda::device_info(d);
-    } catch (...) {
-        mine = std::current_exception();
-    }
-    const bool any = most(ranks, mine ? 1 : 0) > 0;
-    if (mine) std::rethrow_exception(mine);
-    if (any) throw MachineError("another rank cannot use its devices");
-}
-
 /// Whether a C that is added to has the result's tilings.
 void require_like_result(const ContractionSpec& spec, const TileGrid& c, const TileGrid& result) {
     require(c.rank() == result.rank(), "spec '{}': C has rank {}, but the result's labels '{}' have {}", spec.text(),
@@ -218,56 +176,6 @@ Tensor<T> drop_small(Tensor<T> c, const Plan& plan, ContractReport& report) {
     report.left_out = std::sqrt(square) * (1 + 1e-12);
     return report.dropped_tiles > 0 ? filter(c, plan.filter) : std::move(c);
 }
-
-}  // namespace
-
-Nodes nodes_of(Communicator& ranks) {
-    double least_and_most[] = {-static_cast<double>(memory_bytes()),
-                               static_cast<double>(std::min(ranks.size(), ranks_on_node()))};
-    ranks.max(std::span<double>(least_and_most));
-    return {static_cast<std::int64_t>(-least_and_most[0]), static_cast<int>(least_and_most[1])};
-}
-
-void require_host_room(const Plan& plan, const Nodes& nodes, bool handed_over) {
-    std::int64_t there = 0;
-    for (int r = 0; r < plan.ranks; ++r) {
-        const auto& n = plan.rank_counts[static_cast<std::size_t>(r)];
-        if (r % nodes.ranks == 0) there = 0;
-        there += n.peak_bytes - (handed_over ? n.stored_c : 0);
-        if (there > nodes.memory)
-            throw MachineError(
-                fmt::format("'{}': operands{} and tiles on their way take {}{} on the host, which has {}", plan.spec,
-                            handed_over ? "" : ", result", nodes.ranks > 1 ? "of the ranks there " : "",
-                            format_bytes(there), format_bytes(nodes.memory)));
-    }
-}
-
-MachineModel machine_for(Communicator& ranks, const ContractOptions& options, const Nodes& nodes) {
-    MachineModel m;
-    m.name = "these ranks";
-    m.ranks = ranks.size();
-    m.ranks_per_node = ranks.size();
-    m.threads_per_rank = static_cast<int>(most(ranks, resolve_threads(options.threads)));
-    m.host_memory = nodes.memory;
-    m.gemm = {40e9 * m.threads_per_rank, 20};
-    m.make_bytes_per_second = 2e9 * m.threads_per_rank;
-    m.copy_bytes_per_second = 5e9 * m.threads_per_rank;
-    m.network = {5e9 * m.ranks, 2e-6};
-    m.devices_per_rank = static_cast<int>(options.devices.size());
-    if (m.devices_per_rank > 0) {
-        require_usable(ranks, options.devices);
-        require_device_memory(ranks, options.devices, options.device_memory);
-        m.device.memory =
-            options.device_memory > 0 ? options.device_memory : free_device_memory(ranks, options.devices);
-        m.device.gemm = {48e12, 300};
-        m.device.make_bytes_per_second = 2e12;
-        m.host_to_device = m.device_to_host = {40e9, 1e-5};  // from pageable memory, both ways at once
-        m.device_to_device = {1e12, 1e-5};
-    }
-    return m;
-}
-
-namespace {
 
 /// Of this rank's tiles, the most while operands are made as a whole, or moved between ranks, to be reduced; 0 where
 /// none is.
@@ -311,7 +219,8 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
 
     Communicator& ranks = ranks_of(a, b, old, options);
     require_same_call(ranks, spec, a.shape(), b.shape(), options);
-    const auto reducing = most(ranks, bytes_while_reduced(spec, a, b, old, ranks));
+    const bool reduces = spec.needs_reduction(0) || spec.needs_reduction(1);
+    const auto reducing = reduces ? largest_on_all(ranks, bytes_while_reduced(spec, a, b, old, ranks)) : 0;
     if (options.memory > 0 && reducing > options.memory)
         throw BudgetError(
             fmt::format("a memory budget of {} ({} bytes) is too small for '{}': an operand with diagonals or sums of "
@@ -351,7 +260,7 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
     const bool hand_over = consume && machine.devices_per_rank > 0;
     request.host_memory = options.memory > 0 ? options.memory : hand_over ? 0 : machine.host_memory;
     request.device_memory = options.device_memory;
-    request.other_bytes = most(ranks, pa.original_bytes + pb.original_bytes + (old ? old->tile_bytes() : 0));
+    request.other_bytes = largest_on_all(ranks, pa.original_bytes + pb.original_bytes + (old ? old->tile_bytes() : 0));
     request.algorithm = options.algorithm;
     request.blocks = options.blocks;
     request.parameters = options.parameters;
@@ -442,7 +351,7 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
     report.bytes_a = plan.counts.bytes_a;
     report.bytes_b = plan.counts.bytes_b;
     report.bytes_c = plan.counts.bytes_c;
-    report.peak_host_bytes = most(ranks, std::max(budget.peak(), reducing));
+    report.peak_host_bytes = largest_on_all(ranks, std::max(budget.peak(), reducing));
     report.algorithm = plan.algorithm;
     report.threads = plan.threads;
     report.ranks = plan.ranks;
@@ -460,7 +369,7 @@ Contraction<T> run(std::string_view text, const ContractOperand<T>& a, const Con
         report.stored_bytes = all[3];
         report.copied_bytes = all[4];
         report.descriptor_bytes = all[5];
-        report.peak_device_bytes = most(ranks, report.peak_device_bytes);
+        report.peak_device_bytes = largest_on_all(ranks, report.peak_device_bytes);
         double seconds[] = {counts.transfer_seconds, std::min(counts.waited_seconds, counts.transfer_seconds)};
         ranks.sum(std::span<double>(seconds));
         report.overlap = seconds[0] > 0 ? 1 - seconds[1] / seconds[0] : 1;
@@ -546,7 +455,7 @@ Contraction<T> run_one(std::string_view text, const Tensor<T>& a, const Tensor<T
         out.report.peak_host_bytes += old->tile_bytes() + sum.tile_bytes();
         out.tensor = std::move(sum);
     }
-    out.report.peak_host_bytes = most(a.communicator(), out.report.peak_host_bytes);
+    out.report.peak_host_bytes = largest_on_all(a.communicator(), out.report.peak_host_bytes);
     if (options.filter > 0) {
         double square = 0;
         for (double n : out.tensor.shape().norms())

@@ -17,6 +17,10 @@ Nodes nodes_of(Communicator& ranks);
 /// takes no room.
 void require_host_room(const Plan& plan, const Nodes& nodes, bool handed_over);
 
+/// Bytes that each entry of the device list may take, the same on all ranks (collective): those wanted, or nearly all
+/// that is free. Throws on all of them where one cannot use its devices or they have less.
+std::int64_t device_memory_for(Communicator& ranks, const std::vector<int>& devices, std::int64_t wanted);
+
 /// The same on all ranks (collective). Rates are round figures of usual hardware: they only have to rank algorithms.
 MachineModel machine_for(Communicator& ranks, const ContractOptions& options, const Nodes& nodes);
 

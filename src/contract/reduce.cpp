@@ -5,6 +5,7 @@
 #include "base/check.hpp"
 #include "base/parallel.hpp"
 #include "base/units.hpp"
+#include "comm/same_on_all.hpp"
 #include "tensor/tensor_impl.hpp"
 #include "tessera/kernels/transpose.hpp"
 
@@ -113,10 +114,8 @@ Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& o
     Communicator& comm = x.communicator();
     if (memory > 0) {
         const auto bytes = reduce_bytes(x.shape(), &x.distribution(), sizeof(T), in, out, comm);
-        double most[] = {
-            static_cast<double>(x.tile_bytes() + bytes.copy + bytes.result + (added ? 2 * *added + bytes.result : 0))};
-        if (comm.size() > 1) comm.max(std::span<double>(most));
-        const auto needed = static_cast<std::int64_t>(most[0]);
+        const auto needed =
+            largest_on_all(comm, x.tile_bytes() + bytes.copy + bytes.result + (added ? 2 * *added + bytes.result : 0));
         if (needed > memory)
             throw BudgetError(fmt::format("a memory budget of {} ({} bytes) is too small for '{}->{}': the smallest "
                                           "that works is {} ({} bytes)",
