@@ -1,6 +1,6 @@
 #pragma once
-// What ranks agree on before any work: those that were asked for different things would wait for each other, or mix
-// their tiles.
+// What ranks agree on. Those that were asked for different things would wait for each other, or mix their tiles: found
+// out before any work.
 
 #include <cstdint>
 #include <string>
@@ -14,7 +14,7 @@ namespace tessera {
 /// Collective. Throws UserError on every rank, naming the first thing that is not on all ranks what it is on rank 0.
 void require_same_on_all(Communicator& ranks, const std::vector<std::pair<std::string, std::string>>& things);
 
-/// Collective. Of values below 2^53.
+/// Collective. Of values whose magnitude is below 2^53.
 std::int64_t largest_on_all(Communicator& ranks, std::int64_t value);
 
 }  // namespace tessera
