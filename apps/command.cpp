@@ -11,51 +11,80 @@
 #include "base/check.hpp"
 #include "base/parallel.hpp"
 #include "base/units.hpp"
-#include "execute/device/device_share.hpp"
-#include "kernels/cuda/device.hpp"
+#include "device/discovery.hpp"
+#include "device/sharing.hpp"
 
 namespace tessera::app {
 
-void add_common(CLI::App& command, CommonOptions& options) {
-    command.add_option("--threads", options.threads, "threads to use (default: all cores)")->check(CLI::Range(1, 4096));
-    command.add_flag("--quiet", options.quiet, "no progress, no messages but warnings");
-    command.add_flag("--json", options.json, "one JSON object on stdout, nothing else there");
-}
-
 std::string check_name(const std::string& text) { return text.empty() ? "'' is no name of a file" : ""; }
 
-void add_memory(CLI::App& command, std::string& memory, const std::string& help) {
-    command.add_option("--memory", memory, help)->check([](const std::string& text) {
-        return text.empty() ? std::string("'' is no number of bytes, as 16GiB is") : std::string();
-    });
+namespace {
+
+CLI::Validator bytes_text() {
+    return {[](const std::string& text) {
+                return text.empty() ? std::string("'' is no number of bytes, as 16GiB is") : std::string();
+            },
+            ""};
 }
 
-void add_contraction(CLI::App& command, ContractionOptions& o) {
-    command.add_option("--alpha", o.alpha, "scale the product")->capture_default_str();
-    command.add_option("--beta", o.beta, "add this much of the C that is there")->capture_default_str();
+}  // namespace
+
+void add_devices(CLI::App& command, WhereOptions& where) {
     command
-        .add_option("--filter", o.filter,
-                    "drop result tiles whose norm is below this, skip products that cannot matter")
-        ->capture_default_str();
-    command
-        .add_option("--devices", o.devices,
+        .add_option("--devices", where.devices,
                     "GPUs to use: none, 0, 0,0 or all (ranks that see the same ones share them out)")
         ->capture_default_str();
-    add_memory(command, o.memory,
-               "hard budget, as in 16GiB: of each device, without devices of a rank's tiles (default: what is there)");
-    command.add_option("--algorithm", o.algorithm, "auto, stationary_b, outer_product, split_k or replicate_b")
-        ->capture_default_str();
-    command.add_option("--blocks", o.blocks, "device blocks: auto, columns, patches or worst_fit")
-        ->capture_default_str();
-    command.add_option("--grid", o.grid, "ranks as PxQ (default: from the problem)");
-    add_parameters(command, o.parameters);
-    command.add_option("--check", o.check, "result tiles to hold against the slow reference")
-        ->capture_default_str()
-        ->check(CLI::Range(0, 1000000));
-    command.add_flag("--explain", o.explain, "print the plan first");
 }
 
-void add_parameters(CLI::App& command, PlanParameters& p) {
+void add_memory(CLI::App& command, WhereOptions& where, const std::string& help) {
+    command.add_option("--memory", where.memory, help)->check(bytes_text());
+    command
+        .add_option("--device-memory", where.device_memory,
+                    "hard budget of each device, as in 16GiB, or auto (default: what is free there)")
+        ->check(bytes_text());
+}
+
+Budgets budgets_of(const WhereOptions& where, bool devices) {
+    Budgets out;
+    if (!where.memory.empty()) out.host = parse_bytes(where.memory);
+    if (where.device_memory.empty()) {
+        if (devices && out.host > 0) {
+            if (mpi_world().rank() == 0)
+                fmt::print(stderr,
+                           "tessera: warning: --memory {} is taken as that of each device; it will be the host's from "
+                           "the next release on: write --device-memory {} (and --device-memory auto for a budget of "
+                           "the host alone)\n",
+                           where.memory, where.memory);
+            out.device = std::exchange(out.host, 0);
+        }
+        return out;
+    }
+    require(devices, "--device-memory {}: there are no devices; give --devices", where.device_memory);
+    if (where.device_memory != "auto") out.device = parse_bytes(where.device_memory);
+    return out;
+}
+
+Resources resources_of(const WhereOptions& where, const CommonOptions& common) {
+    Resources out;
+    if (mpi_world().size() > 1) out.communicator = &mpi_world();
+    out.threads = common.threads;
+    out.devices = parse_devices(where.devices);
+    const auto budgets = budgets_of(where, !out.devices.empty());
+    out.memory = budgets.host;
+    out.device_memory = budgets.device;
+    out.machine = where.machine;
+    return out;
+}
+
+void add_how(CLI::App& command, HowOptions& how) {
+    command.add_option("--algorithm", how.algorithm, "auto, stationary_b, outer_product, split_k or replicate_b")
+        ->capture_default_str();
+    command
+        .add_option("--blocks", how.blocks,
+                    "device blocks: auto, columns, patches (of rows and columns) or worst_fit (published)")
+        ->capture_default_str();
+    command.add_option("--grid", how.grid,
+                       "ranks as PxQ, of stationary_b and outer_product (default: from the shapes)");
     constexpr const char* group = "How devices cut their work (computed where not given; never changes a result)";
     const auto number = [&](const char* option, auto& to, const char* help) {
         using Value = typename std::decay_t<decltype(to)>::value_type;
@@ -64,6 +93,7 @@ void add_parameters(CLI::App& command, PlanParameters& p) {
                 option, [&to](const Value& x) { to = x; }, help)
             ->group(group);
     };
+    auto& p = how.parameters;
     number("--block-share", p.block_share, "share of a device's memory for one block of C, as in 0.5");
     number("--chunk-share", p.chunk_share, "share of it for one chunk of A and B, as in 0.25");
     command
@@ -80,14 +110,63 @@ void add_parameters(CLI::App& command, PlanParameters& p) {
     number("--lookahead", p.lookahead, "chunks that come while one is worked on");
 }
 
+PlanOptions plan_options_of(const HowOptions& how, int ranks, bool devices) {
+    PlanOptions out;
+    out.algorithm = parse_algorithm(how.algorithm);
+    out.blocks = parse_blocks(how.blocks);
+    require(out.blocks == Blocks::automatic || devices, "--blocks {}: there are no devices, and only they have blocks",
+            how.blocks);
+    require(
+        !how.parameters.any() || devices,
+        "--block-share, --chunk-share, --block, --depth, --lookahead: there are no devices, and only they have blocks");
+    out.parameters = how.parameters;
+    if (!how.grid.empty()) {
+        std::tie(out.grid_rows, out.grid_cols) = parse_grid(how.grid);
+        require(static_cast<std::int64_t>(out.grid_rows) * out.grid_cols == ranks, "--grid {} for {} rank{}", how.grid,
+                ranks, ranks == 1 ? "" : "s");
+    }
+    return out;
+}
+
+void add_contraction(CLI::App& command, ContractionOptions& o) {
+    command.add_option("--alpha", o.alpha, "scale the product")->capture_default_str();
+    command.add_option("--beta", o.beta, "add this much of the C that is there")->capture_default_str();
+    command
+        .add_option("--filter", o.filter,
+                    "drop result tiles whose norm is below this, skip products that cannot matter")
+        ->capture_default_str();
+    add_devices(command, o.where);
+    add_memory(command, o.where, "hard budget of a rank's tiles on the host, as in 16GiB (default: what is there)");
+    command
+        .add_option("--machine", o.where.machine,
+                    "plan with the rates of this machine file (default: round figures of usual hardware)")
+        ->check(check_name);
+    add_how(command, o.how);
+    command.add_option("--check", o.check, "result tiles to hold against the slow reference")
+        ->capture_default_str()
+        ->check(CLI::Range(0, 1000000));
+    command.add_flag("--explain", o.explain, "print the plan first");
+}
+
+ContractOptions contract_options_of(const ContractionOptions& o) {
+    require(std::isfinite(o.alpha), "--alpha {} is not finite", o.alpha);
+    require(std::isfinite(o.beta), "--beta {} is not finite", o.beta);
+    require(std::isfinite(o.filter) && o.filter >= 0, "--filter {} is not a finite number >= 0", o.filter);
+    ContractOptions out;
+    out.alpha = o.alpha;
+    out.beta = o.beta;
+    out.filter = o.filter;
+    return out;
+}
+
 std::vector<int> parse_devices(const std::string& text) {
     std::vector<int> out;
     std::vector<std::string> words;
     if (text == "none") return out;
-    const int there = kernels::cuda::device_count();
+    const int there = device::count();
     const auto none_here = [&] {
         return BackendUnavailable(
-            fmt::format("--devices {}: {}; use --devices none for the cores", text, kernels::cuda::why_no_device()));
+            fmt::format("--devices {}: {}; use --devices none for the cores", text, device::why_none()));
     };
     if (text == "all") {
         if (there == 0) throw none_here();
@@ -126,39 +205,6 @@ std::pair<int, int> parse_grid(const std::string& text, const char* option) {
     user_error("{} {}: two positive numbers as in 4x9", option, text);
 }
 
-ContractOptions library_options(const ContractionOptions& o, const CommonOptions& common) {
-    require(std::isfinite(o.alpha), "--alpha {} is not finite", o.alpha);
-    require(std::isfinite(o.beta), "--beta {} is not finite", o.beta);
-    require(std::isfinite(o.filter) && o.filter >= 0, "--filter {} is not a finite number >= 0", o.filter);
-    require(o.blocks == "auto" || o.blocks == "columns" || o.blocks == "patches" || o.blocks == "worst_fit",
-            "--blocks {}: one of auto, columns, patches, worst_fit", o.blocks);
-    const std::int64_t memory = o.memory.empty() ? 0 : parse_bytes(o.memory);
-    ContractOptions out;
-    out.alpha = o.alpha;
-    out.beta = o.beta;
-    out.filter = o.filter;
-    out.devices = parse_devices(o.devices);
-    (out.devices.empty() ? out.memory : out.device_memory) = memory;
-    out.threads = common.threads;
-    out.algorithm = o.algorithm;
-    require(o.blocks == "auto" || !out.devices.empty(), "--blocks {}: only devices have blocks; give --devices",
-            o.blocks);
-    out.blocks = o.blocks;
-    require(!o.parameters.any() || !out.devices.empty(),
-            "--block-share, --chunk-share, --block, --depth, --lookahead: only devices have blocks; give --devices");
-    out.parameters = o.parameters;
-    const int ranks = mpi_world().size();
-    if (!o.grid.empty()) {
-        const auto [p, q] = parse_grid(o.grid);
-        require(static_cast<std::int64_t>(p) * q == ranks, "--grid {} for {} rank{}", o.grid, ranks,
-                ranks == 1 ? "" : "s");
-        out.grid_rows = p;
-        out.grid_cols = q;
-    }
-    if (ranks > 1) out.communicator = &mpi_world();
-    return out;
-}
-
 ProgressBar::ProgressBar(const std::string& what, bool wanted)
     : what_(what), on_(wanted && isatty(STDERR_FILENO)), start_(now_seconds()) {}
 
@@ -177,11 +223,6 @@ void ProgressBar::show(double done, double total) {
     fmt::print(stderr, "\r\033[K{} [{}{}] {:3.0f} %  {} left", what_, std::string(static_cast<std::size_t>(full), '#'),
                std::string(static_cast<std::size_t>(width - full), '.'), 100 * share, format_seconds(left));
     std::fflush(stderr);
-}
-
-void print_json(const nlohmann::json& object) {
-    std::fputs((object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n").c_str(), stdout);
-    if (std::fflush(stdout) != 0) throw MachineError("stdout cannot be written");
 }
 
 std::string hex(std::uint64_t value) { return fmt::format("{:016x}", value); }

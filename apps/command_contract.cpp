@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "base/check.hpp"
 #include "base/units.hpp"
@@ -60,40 +61,71 @@ std::string scalar_name(const AnyTensor& t) {
         t));
 }
 
+/// What the command line asks of the library.
+struct Request {
+    Resources here;
+    ContractOptions what;
+    PlanOptions how;
+};
+
 template <Scalar T>
-ContractionSummary work(const Options& o, const ContractOptions& given, const Tensor<T>& a, const Tensor<T>* b,
+Contraction<T> work_on(const std::string& spec, const Request& r, const Tensor<T>& a, const Tensor<T>* b,
+                       std::optional<Tensor<T>> old, const Watch& watch, const Options& o, double& pause) {
+    Contraction<T> result;
+    if (!b) {
+        if (!old) return contract(spec, a, r.here, r.what);
+        result.report = contract_into<T>(spec, a, *old, r.here, r.what);
+        result.tensor = std::move(*old);
+        return result;
+    }
+    const ContractionSpec parsed(spec);
+    // A filter looks at the norms of diagonals and sums, which are known only when these are made.
+    if (r.what.filter > 0 && (parsed.needs_reduction(0) || parsed.needs_reduction(1))) {
+        require(!o.contraction.explain,
+                "--explain: with --filter, spec '{}' has a plan only when its diagonals and "
+                "sums are made",
+                parsed.text());
+        if (!old) return contract(spec, a, *b, r.here, r.what, r.how, watch);
+        result.report = contract_into<T>(spec, a, *b, *old, r.here, r.what, r.how, watch);
+        result.tensor = std::move(*old);
+        return result;
+    }
+    const auto planned =
+        old ? plan_into<T>(spec, a, *b, *old, r.here, r.what, r.how) : plan(spec, a, *b, r.here, r.what, r.how);
+    const double printing = now_seconds();
+    if (o.contraction.explain && mpi_world().rank() == 0)
+        fmt::print(o.common.json ? stderr : stdout, "{}", explain(planned));
+    std::fflush(stdout);
+    pause = now_seconds() - printing;
+    if (old) {
+        result.report = execute_into<T>(planned, a, *b, *old, watch);
+        result.tensor = std::move(*old);
+    } else {
+        result = execute(planned, a, *b, watch);
+    }
+    result.report.plan_seconds = planned.seconds();
+    return result;
+}
+
+template <Scalar T>
+ContractionSummary work(const Options& o, const Request& r, const Tensor<T>& a, const Tensor<T>* b,
                         std::optional<Tensor<T>> old, AnyTensor& out) {
     const bool first = mpi_world().rank() == 0;
     ContractionSummary s;
     s.spec = ContractionSpec(o.spec).text();
-    auto options = given;
-    options.conjugate_a = o.conjugate_a;
-    options.conjugate_b = o.conjugate_b;
     // As long as the work took, up to half a second: little work does not wait for its rate.
-    const double gemm_before = o.common.json ? gemm_rate(mpi_world(), options, 0).best_gflops : 0;
+    const double gemm_before = o.common.json ? gemm_rate(mpi_world(), r.here, 0).best_gflops : 0;
     Contraction<T> result;
     {
         ProgressBar bar(s.spec, first && !o.common.quiet && !o.common.json);
-        options.on_progress = [&](double done, double total) { bar.show(done, total); };
-        double pause = 0;
-        options.on_plan = [&](const Plan& plan) {
-            const double t = now_seconds();
-            if (o.contraction.explain && first) fmt::print(o.common.json ? stderr : stdout, "{}", explain(plan));
-            std::fflush(stdout);
-            pause = now_seconds() - t;
-        };
+        const Watch watch{[&](double done, double total) { bar.show(done, total); }};
+        double pause = 0;  // printing the plan is no work
         const double start = now_seconds();
-        if (old) {
-            result.report =
-                b ? contract_into<T>(o.spec, a, *b, *old, options) : contract_into<T>(o.spec, a, *old, options);
-            result.tensor = std::move(*old);
-        } else {
-            result = b ? contract(o.spec, a, *b, options) : contract(o.spec, a, options);
-        }
+        result = work_on(o.spec, r, a, b, std::move(old), watch, o, pause);
         s.seconds = now_seconds() - start - pause;
     }
     if (o.common.json)
-        s.gemm_gflops = std::max(gemm_before, gemm_rate(mpi_world(), options, std::min(s.seconds, 0.5)).best_gflops);
+        s.gemm_gflops = std::max(gemm_before, gemm_rate(mpi_world(), r.here, std::min(s.seconds, 0.5)).best_gflops);
     s.report = result.report;
     s.density_a = a.shape().density();
     s.density_b = b ? b->shape().density() : 0;
@@ -106,7 +138,7 @@ ContractionSummary work(const Options& o, const ContractOptions& given, const Te
         !spec.needs_reduction(0) && !spec.needs_reduction(1)) {
         VerifyOptions v;
         v.tiles = o.contraction.check;
-        v.alpha = options.alpha;
+        v.alpha = r.what.alpha;
         v.conjugate_a = o.conjugate_a;
         v.conjugate_b = o.conjugate_b;
         v.threads = o.common.threads;
@@ -123,9 +155,13 @@ ContractionSummary work(const Options& o, const ContractOptions& given, const Te
 
 void run(const Options& o) {
     const ContractionSpec spec(o.spec);
-    require(spec.operand_count() == 2 || o.contraction.devices == "none",
-            "--devices {}: spec '{}' has one operand, which the cores work on", o.contraction.devices, spec.text());
-    const auto options = library_options(o.contraction, o.common);
+    require(spec.operand_count() == 2 || o.contraction.where.devices == "none",
+            "--devices {}: spec '{}' has one operand, which the cores work on", o.contraction.where.devices,
+            spec.text());
+    Request request{resources_of(o.contraction.where, o.common), contract_options_of(o.contraction), {}};
+    request.how = plan_options_of(o.contraction.how, mpi_world().size(), !request.here.devices.empty());
+    request.what.conjugate_a = o.conjugate_a;
+    request.what.conjugate_b = o.conjugate_b;
     require(o.tile >= 0, "--tile {} is negative", o.tile);
     require(o.tile == 0 || is_npy(o.a) || is_npy(o.b),
             "--tile {} is for .npy operands; {} already has its tiles, as the file says", o.tile, o.a);
@@ -138,8 +174,8 @@ void run(const Options& o) {
     if (spec.operand_count() == 1) {
         require(!o.contraction.explain, "--explain: spec '{}' has one operand, so there is no plan to explain",
                 spec.text());
-        require(o.contraction.algorithm == "auto",
-                "--algorithm {}: spec '{}' has one operand, so there is none to choose", o.contraction.algorithm,
+        require(o.contraction.how.algorithm == "auto",
+                "--algorithm {}: spec '{}' has one operand, so there is none to choose", o.contraction.how.algorithm,
                 spec.text());
         require(!o.conjugate_b, "--conjugate-b: spec '{}' has one operand", spec.text());
     }
@@ -175,7 +211,7 @@ void run(const Options& o) {
             using T = typename std::decay_t<decltype(x.tile(0))>::value_type;
             std::optional<Tensor<T>> c;
             if (old) c = std::get<Tensor<T>>(std::move(*old));
-            return work<T>(o, options, x, b ? &std::get<Tensor<T>>(*b) : nullptr, std::move(c), result);
+            return work<T>(o, request, x, b ? &std::get<Tensor<T>>(*b) : nullptr, std::move(c), result);
         },
         a);
     if (!o.out.empty()) write(o.out, result);

@@ -11,7 +11,7 @@
 #include "base/units.hpp"
 #include "command.hpp"
 #include "commit.hpp"
-#include "kernels/cuda/device.hpp"
+#include "device/discovery.hpp"
 #include "probe/rates.hpp"
 #include "tessera/chem/energy.hpp"
 
@@ -22,7 +22,8 @@ namespace {
 struct Options {
     CommonOptions common;
     chem::EnergyOptions energy;
-    std::string molecule, method = "ccsd(t)", abcd = "stored", memory, devices = "none";
+    std::string molecule, method = "ccsd(t)", abcd = "stored";
+    WhereOptions where;
     int charge = 0;
 };
 
@@ -57,7 +58,7 @@ nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
         {"method", chem::name(o.energy.method)},
         {"converge", o.energy.converge},
         {"ranks", mpi_world().size()},
-        {"threads", resolve_threads(o.energy.threads)},
+        {"threads", resolve_threads(o.energy.here.threads)},
         {"nuclear", r.nuclear},
         {"rhf", r.rhf},
         {"mp2", r.mp2},
@@ -96,12 +97,12 @@ nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
     if (m == chem::Method::rhf || m == chem::Method::mp2)
         for (const char* energy : {"ccsd", "t1_diagnostic"}) j[energy] = nullptr;
     if (m != chem::Method::ccsd_t) j["triples"] = nullptr;
-    if (!o.energy.devices.empty()) {
-        const auto info = kernels::cuda::device_info(o.energy.devices.front());
+    if (!o.energy.here.devices.empty()) {
+        const auto info = device::info(o.energy.here.devices.front());
         j["device"] = info.name;
         j["driver"] = info.driver;
         j["on_devices"] = {
-            {"devices", o.energy.devices},
+            {"devices", o.energy.here.devices},
             {"device_from", o.energy.device_from},
             {"contractions", r.device_contractions},
             {"flops", {{"contractions", r.device_contraction_flops}, {"triples", r.device_triples_flops}}},
@@ -158,7 +159,7 @@ std::string summary(const Options& o, const chem::EnergyResult& r) {
             "integral tiles made: {} of {} ({:.1f} % skipped); the CCSD energy changed by {:.1e} (first order)\n",
             r.v_tiles_made, r.v_tiles,
             100.0 * static_cast<double>(r.v_tiles - r.v_tiles_made) / static_cast<double>(r.v_tiles), r.screen_change);
-    if (!o.energy.devices.empty())
+    if (!o.energy.here.devices.empty())
         out += fmt::format("on devices: {} of {} contractions{}, {:.1f} % of all operations\n", r.device_contractions,
                            r.contractions, r.device_triples_flops > 0 ? " and (T)" : "", 100 * share_on_devices(r));
     out += fmt::format("time {}, peak memory {}\n", format_seconds(r.seconds), format_bytes(peak_memory_bytes()));
@@ -172,12 +173,8 @@ void run(Options& o) {
     e.abcd = o.abcd == "direct" ? chem::Abcd::direct : chem::Abcd::stored;
     require(e.screen == 0 || e.abcd == chem::Abcd::direct, "--screen {}: screens the integrals of --abcd direct",
             e.screen);
-    e.devices = parse_devices(o.devices);
-    (e.devices.empty() ? e.memory : e.device_memory) = o.memory.empty() ? 0 : parse_bytes(o.memory);
-    Communicator& ranks = mpi_world();
-    if (ranks.size() > 1) e.communicator = &ranks;
-    const bool first = ranks.rank() == 0;
-    e.threads = o.common.threads;
+    e.here = resources_of(o.where, o.common);
+    const bool first = mpi_world().rank() == 0;
     auto molecule = chem::read_xyz(o.molecule);
     molecule.charge = o.charge;
     if (!o.common.quiet && first)
@@ -239,15 +236,14 @@ Action add_energy(CLI::App& app) {
     command->add_option("--tile", e.tile, "about this many orbitals in a tile")
         ->capture_default_str()
         ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}));
-    command->add_option("--devices", o->devices, "GPUs to use: none, 0, 0,0 or all")->capture_default_str();
+    add_devices(*command, o->where);
     command
         ->add_option(
             "--device-from", e.device_from,
             "multiply-adds from which on a contraction goes to the devices (default: where an estimate says that "
             "it is faster there)")
         ->check(CLI::NonNegativeNumber);
-    add_memory(*command, o->memory,
-               "refuse what needs more than this, as in 16GiB (default: what this machine has); with devices: of each");
+    add_memory(*command, o->where, "refuse what needs more than this on the host, as in 16GiB (default: what it has)");
     add_common(*command, o->common);
     command->footer("Example: tessera energy share/molecules/h2o.xyz --basis cc-pvdz --method 'ccsd(t)' --frozen-core");
     return [o] { run(*o); };

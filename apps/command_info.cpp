@@ -3,7 +3,9 @@
 #include "base/parallel.hpp"
 #include "base/units.hpp"
 #include "command.hpp"
-#include "kernels/cuda/device.hpp"
+#include "device/discovery.hpp"
+#include "gemm_rate.hpp"
+#include "openblas_library.hpp"
 #include "probe/rates.hpp"
 #include "tessera/base/cpu.hpp"
 
@@ -21,39 +23,47 @@ Action add_info(CLI::App& app) {
     command->footer("Example: tessera info --measure");
     return [o] {
         const int threads = resolve_threads(o->common.threads);
+        const bool has_devices = !device::back_end().empty();
+        const auto& blas = bench::openblas();
         nlohmann::json devices = nlohmann::json::array();
-        for (int d = 0; d < kernels::cuda::device_count(); ++d) {
-            const auto info = kernels::cuda::device_info(d);
+        for (int d = 0; d < device::count(); ++d) {
+            const auto info = device::info(d);
             devices.push_back({{"name", info.name}, {"driver", info.driver}, {"memory_bytes", info.memory_bytes}});
         }
         nlohmann::json j = {
             {"version", TESSERA_VERSION},
-            {"features", {{"cuda", TESSERA_WITH_CUDA == 1}, {"mpi", TESSERA_WITH_MPI == 1}, {"hdf5", true}}},
+            {"features", {{"cuda", device::back_end() == "CUDA"}, {"mpi", TESSERA_WITH_MPI == 1}, {"hdf5", true}}},
             {"cpu", cpu_name()},
             {"instruction_set", name(detected_isa())},
             {"threads", threads},
             {"memory_bytes", memory_bytes()},
-            {"blas", blas_name()},
+            {"blas", blas.available() ? nlohmann::json(blas.version() + " core " + blas.core()) : nlohmann::json()},
             {"devices", devices},
             {"ranks", mpi_world().size()},
         };
         if (o->measure) {
-            j["gemm_gflops"] = measure_gemm_gflops(threads);
+            const double gemm = bench::openblas_dgemm_rate(threads).best_gflops;
+            j["gemm_gflops"] = gemm > 0 ? nlohmann::json(gemm) : nlohmann::json();
             j["copy_gbs"] = measure_copy_gbs(threads);
         }
         if (o->common.json) return print_json(j);
         fmt::print("tessera     {}\n", TESSERA_VERSION);
         fmt::print("processor   {}, {} threads, {}\n", cpu_name(), threads, name(detected_isa()));
         fmt::print("memory      {}\n", format_bytes(memory_bytes()));
-        fmt::print("built with  HDF5{}{}{}{}\n", TESSERA_WITH_MPI ? ", MPI" : "", TESSERA_WITH_CUDA ? ", CUDA" : "",
-                   TESSERA_WITH_MPI ? "" : "; without MPI", TESSERA_WITH_CUDA ? "" : "; without CUDA");
+        fmt::print("built with  HDF5{}{}{}{}\n", TESSERA_WITH_MPI ? ", MPI" : "",
+                   has_devices ? fmt::format(", {}", device::back_end()) : "", TESSERA_WITH_MPI ? "" : "; without MPI",
+                   has_devices ? "" : "; without CUDA");
         if (devices.empty()) fmt::print("devices     none\n");
         for (const auto& d : devices)
             fmt::print("device      {}, {}, driver {}\n", d["name"].get<std::string>(),
                        format_bytes(d["memory_bytes"].get<std::int64_t>()), d["driver"].get<std::string>());
-        fmt::print("BLAS        {}\n", blas_name());
+        fmt::print("BLAS        {}\n",
+                   blas.available() ? fmt::format("{} core {}", blas.version(), blas.core()) : blas.missing());
         if (o->measure) {
-            fmt::print("GEMM        {:.1f} GFLOP/s (OpenBLAS, N = 2000)\n", j["gemm_gflops"].get<double>());
+            if (j["gemm_gflops"].is_null())
+                fmt::print("GEMM        rate unknown: {}\n", bench::why_no_openblas(threads));
+            else
+                fmt::print("GEMM        {:.1f} GFLOP/s (OpenBLAS, N = 2000)\n", j["gemm_gflops"].get<double>());
             fmt::print("copy        {:.1f} GB/s read plus written\n", j["copy_gbs"].get<double>());
         }
     };

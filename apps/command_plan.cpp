@@ -14,25 +14,24 @@ struct Options {
 };
 
 void run(const Options& o) {
-    const auto planned = make_plan(o.planning, o.common.threads);
+    const auto [problem, planned] = make_plan(o.planning, o.common.threads);
+    const Plan& plan = planned.plan();
     const double start = now_seconds();
-    validate(planned.plan, planned.budget);
+    validate(plan);
     const double validate_seconds = now_seconds() - start;
     if (o.common.json) {
-        auto j = nlohmann::json::parse(explain_json(planned.plan));
-        j["problem"] = planned.problem.name;
-        j["machine"] = planned.machine.name;
-        j["plan_seconds"] = planned.seconds;
-        j["result_stored"] = planned.result_stored;
+        auto j = nlohmann::json::parse(explain_json(planned));
+        j["problem"] = problem.name;
+        j["machine"] = planned.machine().name;
+        j["plan_seconds"] = planned.seconds();
+        j["result_stored"] = planned.result_fits();
         j["validate_seconds"] = validate_seconds;
-        j["metadata_bytes"] = planned.plan.metadata_bytes();
+        j["metadata_bytes"] = plan.metadata_bytes();
         return print_json(j);
     }
-    fmt::print("{}", explain(planned.plan));
-    if (!planned.result_stored)
-        fmt::print("  result     too large for the host: its tiles are handed over as devices finish them\n");
-    fmt::print("  planned    for machine {} in {}; the plan itself takes {}\n", planned.machine.name,
-               format_seconds(planned.seconds), format_bytes(planned.plan.metadata_bytes()));
+    fmt::print("{}", explain(planned));
+    fmt::print("  planned    for machine {} in {}; the plan itself takes {}\n", planned.machine().name,
+               format_seconds(planned.seconds()), format_bytes(plan.metadata_bytes()));
     fmt::print("  validated  in {}: every product once, sends meet receives, no cycle, within the budgets\n",
                format_seconds(validate_seconds));
 }

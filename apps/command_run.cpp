@@ -9,18 +9,16 @@
 #include "base/units.hpp"
 #include "command.hpp"
 #include "contract/machine_for.hpp"
-#include "execute/device/device_share.hpp"
 #include "execute/device/execute_devices.hpp"
 #include "gemm_rate.hpp"
-#include "inspect/build_plan.hpp"
 #include "io/file.hpp"
 #include "io/trace.hpp"
-#include "kernels/cuda/device.hpp"
 #include "planning.hpp"
+#include "probe/rates.hpp"
 #include "report.hpp"
 #include "tensor/checksum.hpp"
 #include "tensor/tensor_impl.hpp"
-#include "tessera/base/cpu.hpp"
+#include "tessera/contract/contract.hpp"
 #include "tessera/problems/problem.hpp"
 
 namespace tessera::app {
@@ -33,201 +31,227 @@ struct Options {
     std::string problem, trace, b = "auto";
 };
 
+/// What the command line asks for.
+struct Request {
+    Problem problem;
+    Resources here;
+    ContractOptions what;
+    PlanOptions how;
+    SourceKind source_b = SourceKind::stored;
+    Shape old_shape;         // of the C that --beta adds to
+    bool checkable = false;  // sampled tiles are held against the slow sum
+    bool adds() const { return what.beta != 0.0; }
+    bool devices() const { return !here.devices.empty(); }
+};
+
+Request request_of(const Options& o) {
+    Request r;
+    r.here = resources_of(o.contraction.where, o.common);
+    r.what = contract_options_of(o.contraction);
+    r.how = plan_options_of(o.contraction.how, mpi_world().size(), r.devices());
+    require(o.trace.empty() || r.devices(), "--trace {}: only devices keep a time line; give --devices", o.trace);
+    r.problem = make_problem(o.problem);
+    const ContractionSpec spec(r.problem.spec);
+    r.source_b = source_of_b(o.b, r.problem, r.devices(), device_can_make(spec, Operand::b));
+    r.old_shape = r.problem.c ? *r.problem.c : Shape::dense(spec.result_grid(r.problem.a.grid(), r.problem.b.grid()));
+    r.checkable = o.contraction.beta == 0 && o.contraction.filter == 0;
+    return r;
+}
+
+/// From the shapes alone: a budget that is too small is refused before the operands are made, and across ranks they are
+/// made where the plan wants them.
+PlannedContraction plan_shapes(const Request& r) {
+    const auto& p = r.problem;
+    const OperandShape a(p.a), b(p.b, r.source_b);
+    auto what = r.what;
+    if (p.c) what.result_shape = &*p.c;
+    return r.adds() ? plan_into<double>(p.spec, a, b, r.old_shape, r.here, what, r.how)
+                    : plan<double>(p.spec, a, b, r.here, what, r.how);
+}
+
 /// The problem's operands on these ranks, where the plan likes them.
 struct Operands {
     Tensor<double> a;
-    std::optional<Tensor<double>> stored_b;
+    std::optional<Tensor<double>> stored_b, old;
     GeneratedTensor<double> made_b;
+
+    Operands(const Request& r, const PlannedContraction& planned, Communicator& ranks)
+        : a(Tensor<double>::generate(r.problem.a, r.problem.make_a, r.here.threads, {ranks, planned.distribution_a()})),
+          made_b{r.problem.b, r.problem.make_b, r.source_b == SourceKind::device_made ? r.problem.hash_b : HashRule{}} {
+        if (r.source_b == SourceKind::stored)
+            stored_b = Tensor<double>::generate(r.problem.b, r.problem.make_b, r.here.threads,
+                                                {ranks, planned.distribution_b()});
+        if (r.adds()) old = Tensor<double>::random(r.old_shape, 7, r.here.threads, {ranks, planned.distribution_c()});
+    }
     ContractOperand<double> b() const {
         return stored_b ? ContractOperand<double>(*stored_b) : ContractOperand<double>(made_b);
     }
 };
 
-PlanRequest request_of(const Problem& problem, SourceKind source_b, const ContractionSpec& spec,
-                       const ContractOptions& options, const Shape& old_shape, double beta, bool consume,
-                       const MachineModel& machine) {
-    PlanRequest request;
-    request.spec = &spec;
-    request.a = &problem.a;
-    request.b = &problem.b;
-    request.source_b = source_b;
-    request.screening = {options.filter, std::abs(options.alpha), problem.c ? &*problem.c : nullptr};
-    if (beta != 0) {
-        if (!problem.c) request.accumulate = &old_shape;
-        request.other_bytes = tile_storage_bytes(old_shape, sizeof(double));
+/// A filter looks at the norms of tiles, which are there now: the plan is made anew with them, on several ranks by the
+/// same algorithm, since the operands are where that wants them.
+PlannedContraction plan_with_norms(const Request& r, const PlannedContraction& shapes, const Operands& x) {
+    auto what = r.what;
+    auto how = r.how;
+    if (r.problem.c) what.result_shape = &*r.problem.c;
+    if (shapes.plan().ranks > 1) {
+        how.algorithm = shapes.plan().algorithm;
+        what.result_distribution = shapes.distribution_c();
     }
-    request.host_memory = options.memory > 0 ? options.memory : consume ? 0 : machine.host_memory;
-    request.device_memory = options.device_memory;
-    request.algorithm = options.algorithm;
-    request.blocks = options.blocks;
-    request.parameters = options.parameters;
-    request.grid_rows = options.grid_rows;
-    request.grid_cols = options.grid_cols;
-    return request;
+    return x.old ? plan_into<double>(r.problem.spec, x.a, x.b(), *x.old, r.here, what, how)
+                 : plan<double>(r.problem.spec, x.a, x.b(), r.here, what, how);
 }
 
-void run(const Options& o) {
-    auto options = library_options(o.contraction, o.common);
-    options.trace = !o.trace.empty();
-    require(!options.trace || !options.devices.empty(), "--trace {}: only devices keep a time line; give --devices",
-            o.trace);
-    const Problem problem = make_problem(o.problem);
-    Communicator& ranks = mpi_world();
-    const bool first = ranks.rank() == 0, talk = first && !o.common.quiet && !o.common.json;
-    if (options.trace && first) const AtomicFile can_be_written(o.trace);  // known before the work, not behind it
-
-    const ContractionSpec spec(problem.spec);
-    const bool devices = !options.devices.empty();
-    const auto source_b = source_of_b(o.b, problem, devices, device_can_make(spec, Operand::b));
-    if (devices) require_device_extents(spec, problem.a.grid(), problem.b.grid());
-    const Shape old_shape = problem.c ? *problem.c : Shape::dense(spec.result_grid(problem.a.grid(), problem.b.grid()));
-    const bool checkable = o.contraction.beta == 0 && o.contraction.filter == 0;
-    // On devices a result that does not fit beside the operands is never stored: its tiles are hashed, the sampled
-    // ones kept, the others dropped.
-    auto operands = tile_storage_bytes(problem.a, sizeof(double));
-    if (source_b == SourceKind::stored) operands += tile_storage_bytes(problem.b, sizeof(double));
-    const auto nodes = nodes_of(ranks);
-    const auto all_memory = static_cast<double>(nodes.memory) * ((ranks.size() + nodes.ranks - 1) / nodes.ranks);
-    const bool consume =
-        devices && checkable && static_cast<double>(operands + old_shape.elements() * 8) > 0.8 * all_memory;
-    if (o.contraction.beta != 0) operands += tile_storage_bytes(old_shape, sizeof(double));
-    // A budget (without one: the memory) that is too small is refused before the operands are made, and across ranks
-    // the operands are made where the plan wants them. A filter looks at the norms of tiles that are not there yet:
-    // then that plan is not the one.
-    std::optional<Plan> plan;
-    double planning = 0;  // work of the contraction, done before its clock starts
-    if (!devices || options.device_memory > 0 || ranks.size() > 1) {
-        const double begin = now_seconds();
-        const auto machine = machine_for(ranks, options, nodes);
-        plan = build_plan(request_of(problem, source_b, spec, options, old_shape, o.contraction.beta, consume, machine),
-                          machine);
-        planning = now_seconds() - begin;
-        if (ranks.size() > 1) {
-            options.algorithm = plan->algorithm;
-            options.result_distribution = plan->distribution_c;
-        }
-        if (options.filter == 0) options.plan = &*plan;
-        if (options.memory == 0) require_host_room(*plan, nodes, consume);
-    } else if (operands > nodes.memory) {
-        throw MachineError(fmt::format("{}: the operands take {} on the host, which has {}", problem.name,
-                                       format_bytes(operands), format_bytes(nodes.memory)));
-    }
-    const auto lay = [&](Distribution Plan::*which) { return plan ? (*plan).*which : Distribution(); };
-    const auto gemm_before = gemm_rate(ranks, options, devices ? 0 : 0.5);
-    Operands x{
-        Tensor<double>::generate(problem.a, problem.make_a, o.common.threads, {ranks, lay(&Plan::distribution_a)}),
-        std::nullopt,
-        {problem.b, problem.make_b, source_b == SourceKind::device_made ? problem.hash_b : HashRule{}}};
-    if (source_b == SourceKind::stored)
-        x.stored_b =
-            Tensor<double>::generate(problem.b, problem.make_b, o.common.threads, {ranks, lay(&Plan::distribution_b)});
-    if (problem.c) options.result_shape = &*problem.c;
-    std::optional<Tensor<double>> old;
-    if (o.contraction.beta != 0)
-        old = Tensor<double>::random(old_shape, 7, o.common.threads, {ranks, lay(&Plan::distribution_c)});
-
-    VerifyOptions v;
-    v.tiles = o.contraction.check;
-    v.alpha = options.alpha;
-    v.threads = o.common.threads;
-
-    Contraction<double> result;
-    ContractionSummary s;
+/// On devices a result that does not fit well beside the operands is never stored: its tiles are hashed, the sampled
+/// ones kept, the others dropped.
+struct HandedOver {
     Shape shape;
     std::vector<std::int64_t> hashes;
     std::map<std::int64_t, std::vector<double>> kept;
-    {
-        ProgressBar bar(problem.name, talk);
-        options.on_progress = [&](double done, double total) { bar.show(done, total); };
-        double pause =
-            0;  // printing the plan and the first touch of memory for the result and for staging are not work
-        options.on_plan = [&](const Plan& used) {
-            const double t = now_seconds();
-            if (o.contraction.explain && first) {
-                Plan shown = used;
-                if (plan) shown.candidates = plan->candidates, shown.decided = plan->decided;  // why this algorithm
-                fmt::print(o.common.json ? stderr : stdout, "{}", explain(shown));
-            }
-            std::fflush(stdout);
-            const auto& mine = used.rank_counts[static_cast<std::size_t>(ranks.rank())];
-            const std::int64_t staging = devices ? 192 << 20 : 64 << 20;
-            if (!consume) touch_memory(mine.stored_c + mine.arena_bytes + staging, o.common.threads);
-            shape = used.c;
-            hashes.assign(static_cast<std::size_t>(used.c.tile_count()), 0);
-            if (consume)
-                for (auto slot : verify_slots(used.c, v)) kept[slot];
-            ranks.barrier();  // or one would wait, with its clock running, for another's pause to end
-            pause += now_seconds() - t;
-        };
-        const double start = now_seconds();
-        if (old) {
-            result.report = contract_into<double>(problem.spec, x.a, x.b(), *old, options);
-            result.tensor = std::move(*old);
-        } else if (consume) {
-            result.report = contract_each<double>(
-                                problem.spec, ContractOperand<double>(x.a), x.b(),
-                                [&](std::int64_t slot, std::span<const double> tile, double) {
-                                    hashes[slot] = std::bit_cast<std::int64_t>(tile_checksum(
-                                        shape.tile(slot), tile.data(), static_cast<std::int64_t>(tile.size_bytes())));
-                                    if (const auto k = kept.find(slot); k != kept.end())
-                                        k->second.assign(tile.begin(), tile.end());
-                                },
-                                options)
-                                .report;
-        } else {
-            result = contract<double>(problem.spec, ContractOperand<double>(x.a), x.b(), options);
-        }
-        s.seconds = now_seconds() - start - pause + planning;
-        result.report.plan_seconds += planning;
+
+    void prepare(const Shape& planned, const VerifyOptions& sample) {
+        shape = planned;
+        hashes.assign(static_cast<std::size_t>(shape.tile_count()), 0);
+        for (auto slot : verify_slots(shape, sample)) kept[slot];
     }
+    void take(std::int64_t slot, std::span<const double> tile) {
+        hashes[slot] = std::bit_cast<std::int64_t>(
+            tile_checksum(shape.tile(slot), tile.data(), static_cast<std::int64_t>(tile.size_bytes())));
+        if (const auto k = kept.find(slot); k != kept.end()) k->second.assign(tile.begin(), tile.end());
+    }
+};
+
+bool hands_over(const Request& r, const PlannedContraction& planned, Communicator& ranks) {
+    if (!r.devices() || !r.checkable) return false;
+    if (!planned.result_fits()) return true;
+    const auto nodes = nodes_of(ranks);
+    const auto all = static_cast<double>(nodes.memory) * ((ranks.size() + nodes.ranks - 1) / nodes.ranks);
+    const auto& n = planned.counts();
+    return static_cast<double>(n.bytes_a + n.bytes_b + n.bytes_c) > 0.8 * all;
+}
+
+/// Each rank looks at its own tiles; operands' tiles are made anew, wherever they are stored.
+Verification check_sample(const Request& r, const Shape& shape, const VerifyOptions& sample, Communicator& ranks,
+                          const std::function<std::span<const double>(std::int64_t)>& tile) {
+    const auto& p = r.problem;
+    const GeneratedTensor<double> a{p.a, p.make_a}, b{p.b, p.make_b};
+    auto checked = verify_tiles<double>(p.spec, a, b, shape, tile, sample);
+    if (ranks.size() == 1) return checked;
+    std::int64_t counts[] = {checked.tiles, checked.elements};
+    ranks.sum(std::span<std::int64_t>(counts));
+    double error[] = {checked.max_relative_error};
+    ranks.max(std::span<double>(error));
+    return {counts[0], counts[1], error[0]};
+}
+
+/// What came out, stored or handed over.
+struct Outcome {
+    Tensor<double> result;
+    bool handed_over = false;
+    HandedOver handed;
+    ContractReport report;
+    double seconds = 0;  // of the execution
+    const Shape& shape() const { return handed_over ? handed.shape : result.shape(); }
+};
+
+/// The clock runs while the plan does. The first touch of memory for the result and for staging is not work.
+Outcome execute_problem(const Options& o, const Request& r, const PlannedContraction& planned, Operands& x,
+                        const VerifyOptions& sample, Communicator& ranks) {
+    Outcome out;
+    out.handed_over = hands_over(r, planned, ranks);
+    const auto& mine = planned.plan().rank_counts[static_cast<std::size_t>(ranks.rank())];
+    const std::int64_t staging = r.devices() ? 192 << 20 : 64 << 20;
+    if (out.handed_over)
+        out.handed.prepare(planned.plan().c, sample);
+    else
+        touch_memory(mine.stored_c + mine.arena_bytes + staging, r.here.threads);
+    ranks.barrier();  // or one would wait, with its clock running, for another that still prepares
+
+    ProgressBar bar(r.problem.name, ranks.rank() == 0 && !o.common.quiet && !o.common.json);
+    const Watch watch{[&](double done, double total) { bar.show(done, total); }, !o.trace.empty()};
+    const double start = now_seconds();
+    if (x.old) {
+        out.report = execute_into<double>(planned, x.a, x.b(), *x.old, watch);
+        out.result = std::move(*x.old);
+    } else if (out.handed_over) {
+        const auto take = [&](std::int64_t slot, std::span<const double> tile, double) { out.handed.take(slot, tile); };
+        out.report = execute_each<double>(planned, x.a, x.b(), take, watch).report;
+    } else {
+        auto done = execute<double>(planned, x.a, x.b(), watch);
+        out.report = std::move(done.report);
+        out.result = std::move(done.tensor);
+    }
+    out.seconds = now_seconds() - start;
     if (ranks.size() > 1) {
-        double seconds[] = {s.seconds};
-        ranks.max(std::span<double>(seconds));
-        s.seconds = seconds[0];
+        double slowest[] = {out.seconds};
+        ranks.max(std::span<double>(slowest));
+        out.seconds = slowest[0];
     }
-    const auto gemm_after = gemm_rate(ranks, options, std::clamp(s.seconds, devices ? 0.3 : 0.5, 3.0));
-    s.gemm_gflops = std::max(gemm_before.best_gflops, gemm_after.best_gflops);
-    s.gemm_sustained_gflops = gemm_after.mean_gflops;
+    return out;
+}
+
+std::uint64_t checksum_of(Outcome& out, Communicator& ranks) {
+    if (!out.handed_over) return checksum(out.result);
+    if (ranks.size() > 1) ranks.sum(std::span<std::int64_t>(out.handed.hashes));
+    return join_checksums(ScalarKind::f64, out.shape().grid(), out.handed.hashes);
+}
+
+void run(const Options& o) {
+    const Request r = request_of(o);
+    const Problem& problem = r.problem;
+    Communicator& ranks = mpi_world();
+    const bool first = ranks.rank() == 0;
+    if (!o.trace.empty() && first) const AtomicFile can_be_written(o.trace);  // known before the work, not behind it
+
+    const auto shapes = plan_shapes(r);
+    double planning = shapes.seconds();
+    const auto gemm_before = gemm_rate(ranks, r.here, r.devices() ? 0 : 0.5);
+    Operands x(r, shapes, ranks);
+    std::optional<PlannedContraction> with_norms;
+    if (r.what.filter > 0) {
+        with_norms = plan_with_norms(r, shapes, x);
+        planning += with_norms->seconds();
+    }
+    const PlannedContraction& planned = with_norms ? *with_norms : shapes;
+    if (o.contraction.explain && first) {
+        Plan shown = planned.plan();  // why this algorithm was said when it was chosen
+        shown.candidates = shapes.plan().candidates;
+        shown.decided = shapes.plan().decided;
+        fmt::print(o.common.json ? stderr : stdout, "{}", explain(shown));
+        std::fflush(stdout);
+    }
+    VerifyOptions sample;
+    sample.tiles = o.contraction.check;
+    sample.alpha = r.what.alpha;
+    sample.threads = r.here.threads;
+    Outcome out = execute_problem(o, r, planned, x, sample, ranks);
+
+    ContractionSummary s;
     s.problem = problem.name;
     s.spec = problem.spec;
-    s.report = result.report;
+    s.report = out.report;
+    s.report.plan_seconds = planning;
+    s.seconds = out.seconds + planning;
+    const auto gemm_after = gemm_rate(ranks, r.here, std::clamp(s.seconds, r.devices() ? 0.3 : 0.5, 3.0));
+    s.gemm_gflops = std::max(gemm_before.best_gflops, gemm_after.best_gflops);
+    s.gemm_sustained_gflops = gemm_after.mean_gflops;
     s.density_a = problem.a.density();
     s.density_b = problem.b.density();
-    s.density_c = consume ? shape.density() : result.tensor.shape().density();
+    s.density_c = out.shape().density();
     s.metadata_bytes = x.a.metadata_bytes() + (x.stored_b ? x.stored_b->metadata_bytes() : problem.b.metadata_bytes()) +
-                       (consume ? shape.metadata_bytes() : result.tensor.metadata_bytes());
-    if (consume) {
-        if (ranks.size() > 1) ranks.sum(std::span<std::int64_t>(hashes));
-        s.checksum = join_checksums(ScalarKind::f64, shape.grid(), hashes);
-    } else {
-        s.checksum = checksum(result.tensor);
-    }
-    if (checkable) {
-        // Each rank looks at its own tiles; operands' tiles are made anew, wherever they are stored.
-        const GeneratedTensor<double> a{problem.a, problem.make_a}, b{problem.b, problem.make_b};
-        s.checked = verify_tiles<double>(
-            problem.spec, a, b, consume ? shape : result.tensor.shape(),
-            [&](std::int64_t slot) -> std::span<const double> {
-                if (!consume) return result.tensor.tile(slot);
-                return kept[slot];
-            },
-            v);
-        if (ranks.size() > 1) {
-            std::int64_t counts[] = {s.checked.tiles, s.checked.elements};
-            ranks.sum(std::span<std::int64_t>(counts));
-            s.checked.tiles = counts[0];
-            s.checked.elements = counts[1];
-            double error[] = {s.checked.max_relative_error};
-            ranks.max(std::span<double>(error));
-            s.checked.max_relative_error = error[0];
-        }
-    }
+                       (out.handed_over ? out.shape().metadata_bytes() : out.result.metadata_bytes());
+    s.checksum = checksum_of(out, ranks);
+    if (r.checkable)
+        s.checked = check_sample(r, out.shape(), sample, ranks, [&](std::int64_t slot) -> std::span<const double> {
+            if (!out.handed_over) return out.result.tile(slot);
+            return out.handed.kept[slot];
+        });
     if (!first) return;
     if (o.common.json)
         print_json(to_json(s));
     else if (!o.common.quiet)
         fmt::print("{}", to_text(s));
-    if (options.trace) {
+    if (!o.trace.empty()) {
         std::fflush(stdout);
         write_chrome_trace(s.report.trace, o.trace);
     }

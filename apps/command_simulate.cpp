@@ -6,9 +6,9 @@
 #include "base/units.hpp"
 #include "command.hpp"
 #include "commit.hpp"
+#include "device/discovery.hpp"
 #include "io/file.hpp"
 #include "io/trace.hpp"
-#include "kernels/cuda/device.hpp"
 #include "papers.hpp"
 #include "planning.hpp"
 #include "tessera/simulate/simulate.hpp"
@@ -51,34 +51,35 @@ void run_papers(const Options& o) {
 
 /// Of the device that was measured; null where the machine was read from a file or has none.
 nlohmann::json measured_driver(const MachineModel& machine) {
-    if (machine.name != "this" || kernels::cuda::device_count() == 0) return nullptr;
-    return kernels::cuda::device_info(0).driver;
+    if (machine.name != "this" || device::count() == 0) return nullptr;
+    return device::info(0).driver;
 }
 
 void run(const Options& o) {
     if (o.papers) return run_papers(o);
     require(!o.planning.problem.empty(), "simulate: a problem is required (or --papers)");
     if (!o.trace.empty()) const AtomicFile can_be_written(o.trace);  // known before the work, not behind it
-    const auto planned = make_plan(o.planning, o.common.threads);
-    const auto& plan = planned.plan;
+    const auto [problem, planned] = make_plan(o.planning, o.common.threads);
+    const Plan& plan = planned.plan();
+    const MachineModel& machine = planned.machine();
     require(o.trace.empty() || plan.steps.size() < kMostSpans, "--trace: {} steps are more than a trace can show",
             plan.steps.size());
     const double start = now_seconds();
-    const auto s = simulate(plan, planned.machine, {!o.trace.empty()});
+    const auto s = simulate(planned, machine, {!o.trace.empty()});
     const double seconds = now_seconds() - start;
     if (!o.trace.empty()) write_chrome_trace(s.trace, o.trace);
     const auto& n = plan.counts;
     if (o.common.json) {
         return print_json({
-            {"problem", planned.problem.name},
-            {"machine", planned.machine.name},
+            {"problem", problem.name},
+            {"machine", machine.name},
             {"commit", bench::build_commit()},
-            {"driver", measured_driver(planned.machine)},
-            {"algorithm", plan.algorithm},
-            {"blocks", plan.blocks},
+            {"driver", measured_driver(machine)},
+            {"algorithm", name(plan.algorithm)},
+            {"blocks", names(plan.blocks)},
             {"ranks", plan.ranks},
             {"devices_per_rank", plan.devices_per_rank},
-            {"devices_per_gpu", planned.machine.devices_per_gpu},
+            {"devices_per_gpu", machine.devices_per_gpu},
             {"grid", {plan.grid_rows, plan.grid_cols}},
             {"flops", n.flops},
             {"products", n.products},
@@ -96,20 +97,20 @@ void run(const Options& o) {
               {"moved_device_to_host", n.stored_bytes},
               {"moved_device_to_device", n.copied_bytes},
               {"sent", n.sent_bytes}}},
-            {"generated_tiles", n.made_tiles},
+            {"made_tiles", n.made_tiles},
             {"steps", plan.steps.size()},
-            {"plan_seconds", planned.seconds},
-            {"result_stored", planned.result_stored},
+            {"plan_seconds", planned.seconds()},
+            {"result_stored", planned.result_fits()},
             {"simulate_seconds", seconds},
         });
     }
     if (o.common.quiet) return;
     const auto devices = static_cast<std::int64_t>(plan.ranks) * plan.devices_per_rank;
-    fmt::print("problem     {} on machine {}: {} rank{}", planned.problem.name, planned.machine.name,
-               format_count(plan.ranks), plan.ranks == 1 ? "" : "s");
+    fmt::print("problem     {} on machine {}: {} rank{}", problem.name, machine.name, format_count(plan.ranks),
+               plan.ranks == 1 ? "" : "s");
     if (devices > 0) fmt::print(", {} device{}", format_count(devices), devices == 1 ? "" : "s");
-    fmt::print("\nalgorithm   {}, grid {} x {}", plan.algorithm, plan.grid_rows, plan.grid_cols);
-    if (!plan.blocks.empty()) fmt::print(", blocks by {}", plan.blocks);
+    fmt::print("\nalgorithm   {}, grid {} x {}", name(plan.algorithm), plan.grid_rows, plan.grid_cols);
+    if (!plan.blocks.empty()) fmt::print(", blocks by {}", names(plan.blocks));
     fmt::print("\ntime        {} predicted\n", format_seconds(s.seconds));
     fmt::print("rate        {:.4g} TFLOP/s", s.tflops);
     if (devices > 0) fmt::print(", {:.4g} per device", s.tflops_per_device);
@@ -125,7 +126,7 @@ void run(const Options& o) {
     fmt::print("overlap     {:.0f} % of the time with transfers under way is also work\n", 100 * s.overlap);
     fmt::print("simulated   {} steps in {}, planned in {}\n",
                format_count(static_cast<std::int64_t>(plan.steps.size())), format_seconds(seconds),
-               format_seconds(planned.seconds));
+               format_seconds(planned.seconds()));
     if (!o.trace.empty()) fmt::print("trace       {} (open in chrome://tracing or ui.perfetto.dev)\n", o.trace);
 }
 

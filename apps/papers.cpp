@@ -23,13 +23,13 @@ struct Case {
         PlanningOptions o;
         o.problem = problem;
         o.machine = "summit";
-        o.algorithm = algorithm;
-        o.blocks = blocks;
+        o.how.algorithm = algorithm;
+        o.how.blocks = blocks;
         o.b = b;
-        o.grid = grid;
+        o.how.grid = grid;
         o.ranks = ranks;
         o.devices_per_rank = devices_per_rank;
-        o.parameters = parameters;
+        o.how.parameters = parameters;
         return o;
     }
     std::string command() const {
@@ -37,7 +37,7 @@ struct Case {
             fmt::format("tessera simulate {} --machine summit --ranks {} --algorithm {}", problem, ranks, algorithm);
         if (devices_per_rank >= 0) text += fmt::format(" --devices-per-rank {}", devices_per_rank);
         if (blocks != "auto") text += " --blocks " + blocks;
-        if (b != "auto") text += " --b " + b;
+        if (b != "auto") text += " --source-b " + b;
         if (!grid.empty()) text += " --grid " + grid;
         const auto& p = parameters;
         if (p.block_share) text += fmt::format(" --block-share {}", *p.block_share);
@@ -100,13 +100,13 @@ PapersTable simulate_papers(const std::function<void(int, int, const std::string
     constexpr int kCases = 12;
     const auto run = [&](const Case& c) {
         on_case(++done, kCases, c.command());
-        const auto planned = make_plan(c.options(), summit.machine);
-        const auto s = simulate(planned.plan, planned.machine);
-        const auto& n = planned.plan.counts;
+        const auto planned = make_plan(c.options(), summit.machine).planned;
+        const auto s = simulate(planned, planned.machine());
+        const auto& n = planned.counts();
         const double in = static_cast<double>(n.loaded_bytes + n.copied_bytes);
         Outcome o{s.seconds, s.tflops, s.tflops_per_device, 0, 0};
         if (in > 0) o.from_device = static_cast<double>(n.copied_bytes) / in;
-        const double devices = static_cast<double>(planned.plan.ranks * planned.plan.devices_per_rank);
+        const double devices = static_cast<double>(planned.plan().ranks * planned.plan().devices_per_rank);
         o.tiles_moved = (in + static_cast<double>(n.stored_bytes)) / (8.0 * 1024 * 1024) / devices;
         return o;
     };

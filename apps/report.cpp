@@ -7,7 +7,8 @@
 #include "base/units.hpp"
 #include "command.hpp"
 #include "commit.hpp"
-#include "kernels/cuda/device.hpp"
+#include "device/discovery.hpp"
+#include "gemm_rate.hpp"
 #include "probe/rates.hpp"
 
 namespace tessera::app {
@@ -40,7 +41,7 @@ nlohmann::json to_json(const ContractionSummary& s) {
           {"descriptors", r.descriptor_bytes},
           {"sent", r.sent_bytes}}},
         {"peak_bytes", {{"host", r.peak_host_bytes}, {"device", r.peak_device_bytes}}},
-        {"generated_tiles", r.made_tiles},
+        {"made_tiles", r.made_tiles},
         {"dropped_tiles", r.dropped_tiles},
         {"left_out_bound", r.left_out},
         {"checked",
@@ -62,10 +63,10 @@ nlohmann::json to_json(const ContractionSummary& s) {
     };
     if (!s.problem.empty()) j["problem"] = s.problem;
     if (!r.devices.empty()) {
-        const auto info = kernels::cuda::device_info(r.devices.front());
+        const auto info = device::info(r.devices.front());
         j["device"] = info.name;
         j["driver"] = info.driver;
-        for (const int d : r.devices) j["device_names"].push_back(kernels::cuda::device_info(d).name);
+        for (const int d : r.devices) j["device_names"].push_back(device::info(d).name);
     }
     if (s.gemm_sustained_gflops > 0) j["gemm_sustained_gflops"] = s.gemm_sustained_gflops;
     return j;
@@ -89,6 +90,8 @@ std::string to_text(const ContractionSummary& s) {
             out += fmt::format(", {:.0f} % of its mean of {:.1f}", 100 * gflops(s) / s.gemm_sustained_gflops,
                                s.gemm_sustained_gflops);
         out += "\n";
+        if (s.gemm_gflops <= 0 && !s.problem.empty() && r.devices.empty())
+            out += fmt::format("            GEMM rate unknown: {}\n", bench::why_no_openblas(r.threads));
         out += fmt::format("work        {} in {} tile products", format_flops(r.flops), format_count(r.products));
         if (r.made_tiles > 0) out += fmt::format(", {} tiles made on demand", format_count(r.made_tiles));
         out += "\n";

@@ -4,27 +4,24 @@
 //   gemm_bench [--threads N] [--seconds S] [--axis E] [--cpu-time] [--only TEXT] [case ...]     cases: large chains
 //   small layouts types
 
-#include <cblas.h>
 #include <fmt/core.h>
 #include <omp.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <ctime>
 #include <functional>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "gemm_rate.hpp"
 #include "kernels/gemm.hpp"
+#include "openblas_library.hpp"
 #include "tessera/base/cpu.hpp"
 #ifdef TESSERA_HAVE_LIBXSMM
 #include <libxsmm.h>
 #endif
-
-extern "C" char* openblas_get_corename();
 
 namespace {
 
@@ -61,8 +58,7 @@ MatrixLayout row_major(std::int64_t rows, std::int64_t cols) {
 }
 
 void dgemm(std::int64_t m, std::int64_t n, std::int64_t k, const double* a, const double* b, double beta, double* c) {
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, static_cast<int>(m), static_cast<int>(n),
-                static_cast<int>(k), 1.0, a, static_cast<int>(k), b, static_cast<int>(n), beta, c, static_cast<int>(n));
+    bench::openblas().dgemm(n, m, k, b, n, a, k, beta, c, n);  // row-major C = A B is column-major C' = B' A'
 }
 
 struct Contender {
@@ -81,9 +77,9 @@ void contest(std::vector<Contender> contenders) {
     static std::vector<double> c = filled<double>(n * n);
     contenders.insert(contenders.begin(),
                       {fmt::format("OpenBLAS dgemm 2000, {} threads of its own", threads), 2.0 * n * n * n, [] {
-                           openblas_set_num_threads(threads);
+                           bench::openblas().set_threads(threads);
                            dgemm(n, n, n, a.data(), b.data(), 1.0, c.data());
-                           openblas_set_num_threads(1);
+                           bench::openblas().set_threads(1);
                        }});
     std::vector<std::vector<double>> rates(contenders.size());
     const double start = now();
@@ -346,12 +342,9 @@ void bench_type(const char* type, double flops_per_step) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    // OpenBLAS knows processors by model number and falls back to its slowest kernels for those newer than itself.
-    // Held to its AVX-512 kernels, it is a peer worth comparing with.
-    if (detected_isa() == Isa::avx512 && !std::getenv("OPENBLAS_CORETYPE") &&
-        std::strcmp(openblas_get_corename(), "SkylakeX") != 0) {
-        setenv("OPENBLAS_CORETYPE", "SkylakeX", 1);
-        execv("/proc/self/exe", argv);
+    if (const std::string missing = bench::why_no_openblas(threads); !missing.empty()) {
+        fmt::print(stderr, "gemm_bench: {}\n", missing);
+        return 3;
     }
     std::vector<std::string> cases;
     for (int i = 1; i < argc; ++i) {
@@ -372,8 +365,7 @@ int main(int argc, char** argv) {
     const auto wanted = [&](const char* name) {
         return cases.empty() || std::find(cases.begin(), cases.end(), name) != cases.end();
     };
-    fmt::print("{} threads, {}, OpenBLAS core {}\n", threads, name(detected_isa()), openblas_get_corename());
-    openblas_set_num_threads(1);
+    fmt::print("{} threads, {}, OpenBLAS core {}\n", threads, name(detected_isa()), bench::openblas().core());
     if (wanted("large")) bench_large();
     if (wanted("chains")) bench_chains();
     if (wanted("small")) bench_small();

@@ -89,19 +89,19 @@ for row in $rows; do
             grep FAILED "$out/command_line.log"
             ;;
         v1) run_row 120 alkane-65-v1 alkane:65:v1 --devices 0 ;;
-        v1_16) run_row 120 alkane-65-v1-16GiB alkane:65:v1 --devices 0 --memory 16GiB ;;
-        v1_000) run_row 120 alkane-65-v1-000-16GiB alkane:65:v1 --devices 0,0,0 --memory 16GiB ;;
-        trace) run_row 120 alkane-65-v1-trace alkane:65:v1 --devices 0 --memory 16GiB --trace "$out/alkane-65-v1.trace.json" ;;
+        v1_16) run_row 120 alkane-65-v1-16GiB alkane:65:v1 --devices 0 --device-memory 16GiB ;;
+        v1_000) run_row 120 alkane-65-v1-000-16GiB alkane:65:v1 --devices 0,0,0 --device-memory 16GiB ;;
+        trace) run_row 120 alkane-65-v1-trace alkane:65:v1 --devices 0 --device-memory 16GiB --trace "$out/alkane-65-v1.trace.json" ;;
         host)  # V made by the device, then by the cores and sent: the same result
             run_row 60 alkane-30-v1 alkane:30:v1 --devices 0
-            run_row 60 alkane-30-v1-host alkane:30:v1 --devices 0 --b host --trace "$out/alkane-30-v1-host.trace.json"
+            run_row 60 alkane-30-v1-host alkane:30:v1 --devices 0 --source-b host --trace "$out/alkane-30-v1-host.trace.json"
             sums=$(grep -hs '"checksum"' "$out/alkane-30-v1.json" "$out/alkane-30-v1-host.json" | sort | uniq -c | awk '{print $1}')
             [ "$sums" = 2 ] || told 1 "alkane-30-v1-host: not the checksum of alkane-30-v1"
-            into simulate-alkane-30-v1-host limited 60 tessera simulate alkane:30:v1 --machine this --devices-per-rank 1 --b host --json
+            into simulate-alkane-30-v1-host limited 60 tessera simulate alkane:30:v1 --machine this --devices-per-rank 1 --source-b host --json
             status=$?
             told $status "$file: status $status: $(shown "$file" 300) $(tail -1 "$out/$file.log")"
             ;;
-        dense) run_row 120 dense-49152-16GiB dense:49152,49152,49152,1024 --devices 0 --memory 16GiB ;;
+        dense) run_row 120 dense-49152-16GiB dense:49152,49152,49152,1024 --devices 0 --device-memory 16GiB ;;
         synthetic) run_row 120 synthetic synthetic:48000,96000,96000,0.25 --devices 0 ;;
         v2) run_row 120 alkane-65-v2 alkane:65:v2 --devices 0 ;;
         v3) run_row 120 alkane-65-v3 alkane:65:v3 --devices 0 ;;
@@ -114,7 +114,7 @@ for row in $rows; do
             done
             ;;
         simulate)
-            for problem in alkane:65:v1 "alkane:65:v1 --memory 16GiB" "alkane:65:v1 --memory 16GiB --devices-per-rank 3 --devices-per-gpu 3" "dense:49152,49152,49152,1024 --memory 16GiB" synthetic:48000,96000,96000,0.25 alkane:65:v2 alkane:65:v3; do
+            for problem in alkane:65:v1 "alkane:65:v1 --device-memory 16GiB" "alkane:65:v1 --device-memory 16GiB --devices-per-rank 3 --devices-per-gpu 3" "dense:49152,49152,49152,1024 --device-memory 16GiB" synthetic:48000,96000,96000,0.25 alkane:65:v2 alkane:65:v3; do
                 simulated=simulate-$(echo "$problem" | sed 's/--devices-per-rank 3 --devices-per-gpu 3/000/' | tr -s ':,. ' '-')
                 case $problem in *devices-per-rank*) one= ;; *) one="--devices-per-rank 1" ;; esac
                 # shellcheck disable=SC2086

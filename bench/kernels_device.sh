@@ -35,7 +35,7 @@ for part in $parts; do
     case $part in
         grouped | triples)
             rm -f "$out/$part-h200.json"
-            go tessera bench $part --device 0 --json > "$out/$part.failed" 2> "$out/${part}_bench.log"
+            go tessera bench $part --devices 0 --json > "$out/$part.failed" 2> "$out/${part}_bench.log"
             status=$?
             if [ $status -eq 0 ]; then mv "$out/$part.failed" "$out/$part-h200.json"; else failed=1; fi
             echo "$part bench: status $status"

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench_transpose.hpp"
+#include "commands.hpp"
 #include "tessera/base/error.hpp"
 
 int main(int argc, char** argv) {
@@ -16,7 +17,7 @@ int main(int argc, char** argv) {
     std::string file;
     bool json = false, no_scatter = false, join = false;
     CLI::App app{"times tensor transposes against a copy and the scatter loop"};
-    app.add_option("--device", options.device, "CUDA device; without it the CPU")->check(CLI::Range(0, 4095));
+    tessera::app::add_device(app, options.device, "CUDA device; without it the CPU");
     app.add_option("--volume", options.volumes, "elements (default 37e6 77e6 141e6)");
     app.add_option("--rank", options.ranks, "ranks (default 2..8 15)");
     app.add_option("--ratio", options.ratios, "largest over smallest extent (default 1 5 15)");

@@ -12,7 +12,7 @@ go() {
     shift
     if [ -n "$prefix" ]; then "$prefix" "$name" "$@"; else "$programs/$name" "$@"; fi
 }
-bench() { go transpose_bench --device 0 ${commit:+--commit "$commit"} "$@"; }
+bench() { go transpose_bench --devices 0 ${commit:+--commit "$commit"} "$@"; }
 geomean() { sed -n 's/.*"geomean_of_copy": \([0-9.]*\).*/\1/p' "$1" | tail -1; }
 worst() { sed -n 's/.*"worst_of_copy": \([0-9.]*\).*/\1/p' "$1" | tail -1; }
 mkdir -p "$out"

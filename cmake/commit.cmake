@@ -14,6 +14,18 @@ if(GIT_FOUND)
     endif()
   endif()
 endif()
-set_source_files_properties(${PROJECT_SOURCE_DIR}/apps/commit.cpp
-  TARGET_DIRECTORY tessera_program transpose_bench
-  PROPERTIES COMPILE_DEFINITIONS "TESSERA_COMMIT=\"${TESSERA_COMMIT}\"")
+if(TARGET tessera_yardsticks)
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/bench/common/commit.cpp TARGET_DIRECTORY tessera_yardsticks
+    PROPERTIES COMPILE_DEFINITIONS "TESSERA_COMMIT=\"${TESSERA_COMMIT}\"")
+endif()
+
+# What `tessera --version` says besides.
+if(TARGET tessera_program)
+  set(built_cuda "")
+  if(TESSERA_WITH_CUDA)
+    list(JOIN CMAKE_CUDA_ARCHITECTURES " " built_cuda)
+    set(built_cuda "${CUDAToolkit_VERSION}, architectures ${built_cuda}")
+  endif()
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/apps/version.cpp TARGET_DIRECTORY tessera_program
+    PROPERTIES COMPILE_DEFINITIONS "TESSERA_BUILT_MPI=\"${TESSERA_MPI_NAME}\";TESSERA_BUILT_CUDA=\"${built_cuda}\"")
+endif()

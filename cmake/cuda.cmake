@@ -1,5 +1,6 @@
-# The CUDA back end: TESSERA_WITH_CUDA says whether src/**/cuda/ or the throwing stubs of src/**/cuda_stub/ are built.
+# The CUDA back end. TESSERA_BACK_END is the folder of src/device/ that is built: cuda, or the stubs that throw.
 set(TESSERA_WITH_CUDA OFF)
+set(TESSERA_BACK_END cuda_stub)
 if(TESSERA_CUDA)
   include(CheckLanguage)
   check_language(CUDA)
@@ -22,6 +23,7 @@ if(TESSERA_CUDA)
     set(CMAKE_CUDA_STANDARD_REQUIRED ON)
     find_package(CUDAToolkit REQUIRED)
     set(TESSERA_WITH_CUDA ON)
+    set(TESSERA_BACK_END cuda)
   else()
     message(STATUS "no nvcc: the CUDA back end is left out")
   endif()

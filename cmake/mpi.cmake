@@ -4,6 +4,7 @@
 set(TESSERA_WITH_MPI OFF)
 set(TESSERA_MPI_RUN "")
 set(TESSERA_OPEN_MPI OFF)
+set(TESSERA_MPI_NAME "")  # "Open MPI 4.1.4", for tessera --version
 if(TESSERA_MPI)
   enable_language(C)  # only the C interface is used
   if(TESSERA_MPI MATCHES "^(openmpi|mpich)$")
@@ -19,8 +20,11 @@ if(TESSERA_MPI)
     # How tests and benchmarks start ranks: more than there are cores, and by root in containers.
     execute_process(COMMAND ${MPIEXEC_EXECUTABLE} --version OUTPUT_VARIABLE about ERROR_VARIABLE about)
     set(TESSERA_MPI_RUN ${MPIEXEC_EXECUTABLE})
+    string(REGEX MATCH "[0-9]+[.][0-9.]+[0-9]" number "${about}")
+    set(TESSERA_MPI_NAME "MPICH ${number}")
     if(about MATCHES "Open MPI|OpenRTE|PRRTE")
       set(TESSERA_OPEN_MPI ON)
+      set(TESSERA_MPI_NAME "Open MPI ${number}")
       list(APPEND TESSERA_MPI_RUN --oversubscribe)
       execute_process(COMMAND id -u OUTPUT_VARIABLE user OUTPUT_STRIP_TRAILING_WHITESPACE)
       if(user STREQUAL "0")

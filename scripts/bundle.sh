@@ -11,7 +11,7 @@ stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 mkdir -p "$stage/tessera-bundle/bin" "$stage/tessera-bundle/lib"
 
-for program in "$build/tessera" "$build"/bench/* "$build"/tests/cuda_*; do
+for program in "$build/tessera" "$build/tessera-bench" "$build"/bench/* "$build"/tests/cuda_*; do
     [ -f "$program" ] && [ -x "$program" ] && cp "$program" "$stage/tessera-bundle/bin/"
 done
 if [ "${RACECHECK:-0}" = 1 ]; then
@@ -31,7 +31,10 @@ strip --strip-unneeded "$stage"/tessera-bundle/bin/* 2>/dev/null || true
 # The C library, the driver and the CUDA libraries belong to the machine; everything else goes along. MPI stands apart:
 # that of the machine is taken where there is one.
 mkdir -p "$stage/tessera-bundle/lib-mpi"
-ldd "$stage"/tessera-bundle/bin/* 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u |
+# Opened at run time, so that no program names it: the GEMM rate of the cores.
+blas=$(/sbin/ldconfig -p | awk '$1 == "libopenblas.so.0" {print $NF; exit}')
+{ echo "libopenblas.so.0 => $blas"; ldd "$stage"/tessera-bundle/bin/* $blas 2>/dev/null; } |
+    awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u |
     while read -r soname path; do
         case $soname in
             libc.so.*|libm.so.*|libdl.so.*|librt.so.*|libpthread.so.*|libresolv.so.*|ld-linux*) continue ;;

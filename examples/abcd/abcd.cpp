@@ -4,12 +4,12 @@
 int main() {
     using namespace tessera;
     const Tiling pairs{6, 6, 4}, orbitals = Tiling::uniform(24, 8);  // tiles of any sizes
-    const Shape sparse(TileGrid{pairs, orbitals, orbitals},          // only these tiles of T are nonzero
-                       {{TileOrdinal{0}, 1.0}, {TileOrdinal{4}, 1.0}, {TileOrdinal{13}, 1.0}, {TileOrdinal{26}, 1.0}});
-    const auto t = Tensor<double>::generate(sparse, [](const TileInfo& tile, std::span<double> elements) {
-        for (auto& x : elements) x = 1.0 / static_cast<double>(1 + tile.coordinates[0]);
-    });
-    const auto v = Tensor<double>::random(Shape::dense(TileGrid{orbitals, orbitals, orbitals, orbitals}), 42);
-    const auto [r, report] = contract("pcd,cdab->pab", t, v, {.filter = 1e-10});
+    const auto sparse =                                              // only these tiles of T are nonzero
+        Shape::from_coordinates({pairs, orbitals, orbitals}, {{0, 0, 0}, {0, 1, 1}, {1, 1, 1}, {2, 2, 2}});
+    const auto t = Tensor<double>::random(sparse, 1);
+    const auto v = Tensor<double>::random(Shape::dense({orbitals, orbitals, orbitals, orbitals}), 2);
+    const auto planned = plan("pcd,cdab->pab", t, v, {.memory = 8_GiB}, {.filter = 1e-10});  // computes nothing yet
+    std::cout << explain(planned);
+    const auto [r, report] = execute(planned, t, v);
     std::cout << norm(r) << " +- " << report.left_out << "; of tile (2, 1, 0): " << r.tile({2, 1, 0})[0] << '\n';
 }

@@ -1,5 +1,7 @@
 #include "chem/abcd.hpp"
 
+#include "chem/dense_array.hpp"
+
 namespace tessera::chem {
 
 namespace {
@@ -17,17 +19,17 @@ class Stored final : public AbcdTerm {
     RealTensor apply(const RealTensor& tau, const RealTensor&, TensorWork& work) override {
         RealTensor even, odd;
         {
-            const auto dense = local_.to_local(tau, work).to_dense();
+            const DenseArray dense(local_.to_local(tau, work));
             even = work.product("pq,qr->pr", part(dense, 1, work.threads()), vvvv_.plus);
             odd = work.product("pq,qr->pr", part(dense, -1, work.threads()), vvvv_.minus);
         }
-        return local_.to_canonical(join(even.to_dense(), odd.to_dense(), work.threads()), work);
+        return local_.to_canonical(join(DenseArray(even), DenseArray(odd), work.threads()), work);
     }
     bool dressed() const override { return false; }
 
   private:
     /// (tau(ij,cd) + sign tau(ij,dc)) / 2, and half of it again where c = d: such a pair stands for one term, not two.
-    RealTensor part(const std::vector<double>& tau, double sign, int threads) const {
+    RealTensor part(const DenseArray& tau, double sign, int threads) const {
         const auto o = grid_.tiling(0).extent(), v = grid_.tiling(2).extent();
         const PairIndex& virtuals = vvvv_.pairs;
         return RealTensor::generate(
@@ -50,7 +52,7 @@ class Stored final : public AbcdTerm {
     }
 
     /// x(ij,ab) = even + odd, x(ij,ba) = even - odd, x(ji,ba) = x(ij,ab).
-    RealTensor join(const std::vector<double>& even, const std::vector<double>& odd, int threads) const {
+    RealTensor join(const DenseArray& even, const DenseArray& odd, int threads) const {
         const auto o = grid_.tiling(0).extent(), v = grid_.tiling(2).extent(), row = v * (v + 1) / 2;
         const auto at_pair = pairs_.positions(), at_virtuals = vvvv_.pairs.positions();
         return RealTensor::generate(

@@ -20,12 +20,16 @@ class AbcdTerm {
 /// With the integrals of transform(..., ccsd_four_virtuals); refers to them.
 std::unique_ptr<AbcdTerm> stored_abcd(const FourVirtuals& vvvv, LocalPairs local, const Tiling& virtuals);
 
+constexpr std::int64_t kPairsInTile = 8;  // localised orbitals in a tile of DirectAbcd
+
 /// From integrals over basis functions, made tile by tile when they are needed and never stored.
 class DirectAbcd final : public AbcdTerm {
   public:
     /// Tiles whose Schwarz bound per element is below `screen` are skipped.
     DirectAbcd(const Integrals& integrals, const AoTiling& tiling, const Orbitals& orbitals, double screen,
                std::int64_t tile);
+    /// For a DryRun: no tile is skipped, none is made.
+    DirectAbcd(const AoTiling& tiling, const Orbitals& orbitals, LocalPairs local);
     RealTensor apply(const RealTensor& tau, const RealTensor& t1, TensorWork& work) override;
     bool dressed() const override { return true; }
 
@@ -36,12 +40,13 @@ class DirectAbcd final : public AbcdTerm {
     std::int64_t tiles_made() const { return tiles_made_; }
 
   private:
+    void prepare(const Orbitals& orbitals);
     void choose_tiles(bool skipped);
     void make_tile(const TileInfo& info, std::span<double> out);
 
-    const Integrals& integrals_;
+    const Integrals* integrals_ = nullptr;
     const AoTiling& tiling_;
-    EnginePool engines_;
+    std::unique_ptr<EnginePool> engines_;
     Matrix bounds_;  // of the norm of the block of pairs of two tiles
     LocalPairs local_;
     RealTensor occupied_, virtuals_;  // canonical, in the tiles of the integrals

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "base/check.hpp"
+#include "storage/dry_run.hpp"
+
 namespace tessera::chem {
 
 std::unique_ptr<Integrals::Coulomb> EnginePool::take() {
@@ -136,6 +139,16 @@ AoIntegrals::AoIntegrals(const Integrals& integrals, AoTiling tiling, int thread
             });
         },
         threads);
+}
+
+AoIntegrals::AoIntegrals(AoTiling tiling) : tiling_(std::move(tiling)), pairs_(tiling_.functions) {
+    ensure(DryRun::current(), "integrals that are not made, outside of a dry run");
+    const TileGrid grid{pairs_.pairs(), pairs_.pairs()};
+    std::vector<std::int64_t> lower;
+    for (std::int64_t p = 0; p < pairs_.pairs().tile_count(); ++p)
+        for (std::int64_t q = 0; q <= p; ++q) lower.push_back(grid.ordinal({p, q}).value);
+    std::vector<double> norms(lower.size(), 1.0);
+    tiles_ = Tensor<double>::generate(Shape::from_sorted(grid, std::move(lower), std::move(norms)), {});
 }
 
 std::span<const double> AoIntegrals::tile(std::int64_t p, std::int64_t q) const {

@@ -47,6 +47,8 @@ AoTiling merge_tiles(const AoTiling& tiling, std::int64_t target);
 class AoIntegrals {
   public:
     AoIntegrals(const Integrals& integrals, AoTiling tiling, int threads);
+    /// For a DryRun: every tile is there, none is made.
+    explicit AoIntegrals(AoTiling tiling);
     const PairIndex& pairs() const { return pairs_; }
     /// The stored tile (p|q), or (q|p) where p < q, and its norm; empty where it is negligible.
     std::span<const double> tile(std::int64_t p, std::int64_t q) const;

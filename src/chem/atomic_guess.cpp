@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 
+#include "chem/linear_algebra.hpp"
 #include "chem/rhf.hpp"
 
 namespace tessera::chem {
@@ -85,13 +86,13 @@ AtomicGuess free_atom(int number, const BasisSet& set, TensorWork& work) {
             if (fl.rows() == 0) continue;
             // Functions of a user's basis may depend on each other.
             const Matrix x = orthonormal_combinations(sl).x;
-            const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(x.transpose() * fl * x);
+            const auto orbitals = symmetric_eigen_within(x, fl);
             Matrix density = Matrix::Zero(fl.rows(), fl.rows());
             double left = electrons[l];
             for (Eigen::Index i = 0; i < x.cols() && left > 0; ++i) {
                 const double here = std::min(left, 2.0 * (2 * l + 1));
                 left -= here;
-                const Vector c = x * solver.eigenvectors().col(i);
+                const Vector c = x * orbitals.vectors.col(i);
                 density += here / (2 * (2 * l + 1)) * c * c.transpose();
                 if (i < cores_of_momentum(number, l)) append_spread(basis, l, c, cores);
             }

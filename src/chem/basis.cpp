@@ -161,7 +161,7 @@ BasisSet find_basis(const std::string& name, const std::string& folder) {
     if (fs::is_regular_file(name, none)) return parse_g94(read_text(name), name);
     if (names.empty())
         user_error(
-            "basis '{}': no such file, and no basis sets are in {}; --basis-folder says where they are", name,
+            "basis '{}': no such file, and no basis sets are in {}: set the basis folder", name,
             folder.empty() ? fmt::format("{}", fmt::join(shared_data_folders(), "/basis, ")) + "/basis" : folder);
     user_error("unknown basis '{}': there are {}, or give the path of a .g94 file", shown(name),
                fmt::join(names, ", "));

@@ -191,7 +191,7 @@ CcsdResult ccsd(const MoIntegrals& integrals, const Orbitals& orbitals, AbcdTerm
         say(fmt::format("{:5} {:18.10f} {:12.2e} {:12.2e} {:6} {:10.2f}", iteration, e, change, residual, diis.size(),
                         now_seconds() - begin));
         if (!std::isfinite(e) || !(residual < kHopeless)) break;
-        if (options.keep && residual < kWorthKeeping) options.keep(out.amplitudes, iteration);
+        if (options.keep && residual < kWorthKeeping) options.keep(out.amplitudes, iteration, e, residual);
         if (std::abs(change) < options.converge && residual < 10 * options.converge) return out;
     }
     const bool lost = !std::isfinite(out.energy) || !(residual < kHopeless);

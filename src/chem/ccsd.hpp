@@ -22,7 +22,7 @@ struct CcsdOptions {
     std::string advice;  // ends the message where it does not converge
     std::function<void(const std::string&)> log;
     /// Called with the amplitudes after each iteration.
-    std::function<void(const Amplitudes&, int iteration)> keep;
+    std::function<void(const Amplitudes&, int iteration, double energy, double residual)> keep;
 };
 
 struct CcsdResult {

@@ -1,85 +1,157 @@
 #include "chem/checkpoint.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
 
 #include "base/check.hpp"
+#include "chem/linear_algebra.hpp"
+#include "chem/text.hpp"
 #include "comm/outcome.hpp"
-#include "tessera/io/hdf5.hpp"
+#include "io/array_file.hpp"
 
 namespace tessera::chem {
 
 namespace {
 
-constexpr std::int64_t kCounts = 8;
-constexpr double kVersion = 1;
+constexpr char kFormat[] = "tessera-checkpoint";
+constexpr std::int64_t kVersion = 1;
 constexpr double kSameSpace = 1e-4;  // how far orbitals of the same functions may be from orthonormal
+constexpr double kSamePlace = 1e-6;  // bohr: how far an atom may be from where it was, for messages
 
-Tiling parts(std::int64_t functions, std::int64_t o, std::int64_t v) {
-    return Tiling{kCounts, functions * (o + v), o * v, o * o * v * v};
+/// "C2H6": elements in the order in which they first stand.
+std::string formula(const std::vector<std::int64_t>& elements) {
+    std::vector<std::pair<std::int64_t, int>> counts;
+    for (const auto number : elements) {
+        const auto known = std::ranges::find(counts, number, &std::pair<std::int64_t, int>::first);
+        if (known == counts.end())
+            counts.emplace_back(number, 1);
+        else
+            ++known->second;
+    }
+    std::string out;
+    for (const auto& [number, count] : counts) {
+        const auto symbol = element_symbol(static_cast<int>(std::clamp<std::int64_t>(number, 0, 1000)));
+        out += symbol.empty() ? fmt::format("({})", number) : std::string(symbol);
+        if (count > 1) out += std::to_string(count);
+    }
+    return out;
 }
 
-Matrix stacked(const Orbitals& orbitals) {
-    Matrix all(orbitals.occupied_matrix.rows(), orbitals.occupied_count() + orbitals.virtual_count());
-    all << orbitals.occupied_matrix, orbitals.virtual_matrix;
-    return all;
+std::vector<std::int64_t> elements_of(const Molecule& molecule) {
+    std::vector<std::int64_t> out;
+    for (const auto& a : molecule.atoms) out.push_back(a.number);
+    return out;
+}
+
+std::vector<double> coordinates_of(const Molecule& molecule) {
+    std::vector<double> out;
+    for (const auto& a : molecule.atoms) out.insert(out.end(), a.at.begin(), a.at.end());
+    return out;
 }
 
 }  // namespace
 
-void write_checkpoint(const std::string& path, const Orbitals& orbitals, const std::vector<std::int64_t>& rows,
-                      const Amplitudes& amplitudes, int iteration) {
+void write_checkpoint(const std::string& path, const CheckpointOf& of, const Orbitals& orbitals,
+                      const Amplitudes& amplitudes, const CheckpointState& state) {
     const auto o = orbitals.occupied_count(), v = orbitals.virtual_count();
-    const Matrix here = stacked(orbitals);
-    Matrix all(here.rows(), here.cols());
-    for (Eigen::Index r = 0; r < here.rows(); ++r) all.row(rows[r]) = here.row(r);
-    const double counts[kCounts] = {kVersion,
-                                    static_cast<double>(all.rows()),
-                                    static_cast<double>(o),
-                                    static_cast<double>(v),
-                                    static_cast<double>(orbitals.frozen),
-                                    static_cast<double>(iteration),
-                                    0,
-                                    0};
+    Matrix all(orbitals.occupied_matrix.rows(), o + v);
+    for (Eigen::Index r = 0; r < all.rows(); ++r)
+        all.row(of.rows[r]) << orbitals.occupied_matrix.row(r), orbitals.virtual_matrix.row(r);
+    std::vector<double> energies = orbitals.occupied_energies;
+    energies.insert(energies.end(), orbitals.virtual_energies.begin(), orbitals.virtual_energies.end());
+    const auto elements = elements_of(of.molecule);
+    const auto coordinates = coordinates_of(of.molecule);
+    const auto atoms = static_cast<std::int64_t>(elements.size());
     const auto t1 = amplitudes.t1.to_dense(), t2 = amplitudes.t2.to_dense();
-    const TileGrid grid{parts(all.rows(), o, v)};
-    write_tensor(path, RealTensor::generate(Shape::dense(grid), [&](const TileInfo& info, std::span<double> out) {
-                     const double* from[] = {counts, all.data(), t1.data(), t2.data()};
-                     std::copy_n(from[info.coordinates[0]], out.size(), out.data());
-                 }));
+    write_arrays(
+        path, kFormat, kVersion,
+        {{"method", "ccsd"},
+         {"iteration", std::int64_t{state.iteration}},
+         {"correlation_energy", state.energy},
+         {"residual", state.residual},
+         {"converge", of.converge},
+         {"formula", formula(elements)},
+         {"charge", std::int64_t{of.molecule.charge}},
+         {"basis", shown(of.basis)},
+         {"functions", all.rows()},
+         {"occupied", o},
+         {"virtual", v},
+         {"frozen", orbitals.frozen}},
+        {{"molecule/elements", {atoms}, std::span<const std::int64_t>(elements)},
+         {"molecule/coordinates", {atoms, 3}, std::span<const double>(coordinates)},
+         {"orbitals/energies", {o + v}, std::span<const double>(energies)},
+         {"orbitals/coefficients", {all.rows(), o + v}, std::span(all.data(), static_cast<std::size_t>(all.size()))},
+         {"t1", {o, v}, std::span<const double>(t1)},
+         {"t2", {o, o, v, v}, std::span<const double>(t2)}});
 }
 
 namespace {
 
-/// The parts of the file one after the other; nothing where there is no file.
-std::vector<double> read_parts(const std::string& path, const OrbitalCounts& now) {
+/// Iteration, orbitals, t1 and t2 one after the other, and why the orbitals may not fit; nothing where there is no
+/// file.
+struct Parts {
+    std::vector<double> numbers;
+    std::string differs;
+};
+
+Parts read_parts(const std::string& path, const OrbitalCounts& now, const CheckpointOf& of) {
     if (std::error_code none; !std::filesystem::exists(path, none)) return {};
-    const auto file = read_tensor<double>(path);
-    require(file.rank() == 1 && file.tile_count() >= 1 && file.grid().tiling(0).size(TileIndex{0}) == kCounts &&
-                file.tile(IndexVector{0}).size() == kCounts && file.tile(IndexVector{0})[0] == kVersion,
-            "checkpoint {}: a tensor file, but not one of amplitudes", path);
-    const auto counts = file.tile(IndexVector{0});
-    require(
-        file.grid() == TileGrid{parts(now.functions, now.occupied, now.virtuals)} &&
-            counts[4] == static_cast<double>(now.frozen),
-        "checkpoint {}: {} functions, {} occupied and {} virtual orbitals ({} frozen); this calculation has {}, {}, {} "
-        "({})",
-        path, counts[1], counts[2], counts[3], counts[4], now.functions, now.occupied, now.virtuals, now.frozen);
-    return file.to_dense();
+    const ArrayFile file(path, "checkpoint");
+    const auto format = file.text("format");
+    require(format != "tessera-tensor",
+            "checkpoint {}: a tensor file, not one of amplitudes. Tessera 0.1 wrote checkpoints so; they are no longer "
+            "read: finish with 0.1, or remove the file to begin anew",
+            path);
+    require(format == kFormat, "checkpoint {}: its format is '{}', not '{}'", path, format, kFormat);
+    require(file.integer("version") == kVersion, "checkpoint {}: written in format {}; this Tessera reads format {}",
+            path, file.integer("version"), kVersion);
+    const OrbitalCounts then{file.integer("functions"), file.integer("occupied"), file.integer("virtual"),
+                             file.integer("frozen")};
+    const auto elements = file.integers("molecule/elements");
+    require(then == now,
+            "checkpoint {}: of {}, {} functions, {} occupied and {} virtual orbitals ({} frozen); this calculation has "
+            "{}, {}, {} ({})",
+            path, formula(elements), then.functions, then.occupied, then.virtuals, then.frozen, now.functions,
+            now.occupied, now.virtuals, now.frozen);
+    const auto expected = elements_of(of.molecule);
+    require(elements == expected,
+            "checkpoint {}: of another molecule, {} (atoms in this order); this calculation has {}", path,
+            formula(elements), formula(expected));
+
+    Parts out;
+    const auto n = now.functions, o = now.occupied, v = now.virtuals;
+    const auto coordinates = file.reals("molecule/coordinates", {static_cast<std::int64_t>(elements.size()), 3});
+    const auto here = coordinates_of(of.molecule);
+    double moved = 0;
+    for (std::size_t x = 0; x < here.size(); ++x) moved = std::max(moved, std::abs(here[x] - coordinates[x]));
+    if (const auto basis = file.text("basis"); basis != shown(of.basis))
+        out.differs = fmt::format("; its basis is {}", basis);
+    if (moved > kSamePlace)
+        out.differs += fmt::format("; its atoms stand up to {:.2g} Angstrom elsewhere", moved * kBohrInAngstrom);
+    out.numbers = {static_cast<double>(file.integer("iteration"))};
+    const auto append = [&](const std::string& name, const std::vector<std::int64_t>& extents) {
+        const auto values = file.reals(name, extents);
+        out.numbers.insert(out.numbers.end(), values.begin(), values.end());
+    };
+    append("orbitals/coefficients", {n, o + v});
+    append("t1", {o, v});
+    append("t2", {o, o, v, v});
+    return out;
 }
 
 }  // namespace
 
-std::optional<Checkpoint> read_checkpoint(const std::string& path, const OrbitalCounts& counts,
-                                          const std::vector<std::int64_t>& rows, const Matrix& overlap,
-                                          Communicator* ranks) {
-    std::vector<double> all;
+std::optional<Checkpoint> read_checkpoint(const std::string& path, const CheckpointOf& of, const OrbitalCounts& counts,
+                                          const Matrix& overlap, Communicator* ranks) {
+    Parts parts;
     Outcome outcome;
     if (!ranks)
-        all = read_parts(path, counts);
+        parts = read_parts(path, counts, of);
     else if (ranks->rank() == 0)
-        outcome.attempt([&] { all = read_parts(path, counts); });
+        outcome.attempt([&] { parts = read_parts(path, counts, of); });
+    auto& all = parts.numbers;
     if (ranks) {
         outcome.share(*ranks, 0);
         const auto from = std::as_bytes(std::span(all));
@@ -91,27 +163,27 @@ std::optional<Checkpoint> read_checkpoint(const std::string& path, const Orbital
     if (all.empty()) return std::nullopt;
     const auto n = counts.functions, o = counts.occupied, v = counts.virtuals;
     Checkpoint x;
-    x.iteration = static_cast<int>(all[5]);
-    const double* at = all.data() + kCounts;
+    x.iteration = static_cast<int>(all[0]);
+    const double* at = all.data() + 1;
     const Eigen::Map<const Matrix> given(at, n, o + v);
     x.orbitals.resize(n, o + v);
-    for (Eigen::Index r = 0; r < n; ++r) x.orbitals.row(r) = given.row(rows[r]);
+    for (Eigen::Index r = 0; r < n; ++r) x.orbitals.row(r) = given.row(of.rows[r]);
     at += n * (o + v);
     x.t1.assign(at, at + o * v);
     x.t2.assign(at + o * v, at + o * v + o * o * v * v);
-    const Matrix product = x.orbitals.transpose() * overlap * x.orbitals;
+    const Matrix product = between(x.orbitals, overlap, x.orbitals);
     require((product - Matrix::Identity(o + v, o + v)).cwiseAbs().maxCoeff() < kSameSpace,
-            "checkpoint {}: of another geometry or basis (its orbitals are not orthonormal here)", path);
+            "checkpoint {}: of another geometry or basis (its orbitals are not orthonormal here){}", path,
+            parts.differs);
     return x;
 }
 
 Amplitudes amplitudes_of(const Checkpoint& checkpoint, const std::string& path, const Orbitals& orbitals,
                          const Matrix& overlap, TensorWork& work) {
     const auto o = orbitals.occupied_count(), v = orbitals.virtual_count();
-    const Matrix to_o = checkpoint.orbitals.leftCols(o).transpose() * overlap * orbitals.occupied_matrix;
-    const Matrix to_v = checkpoint.orbitals.rightCols(v).transpose() * overlap * orbitals.virtual_matrix;
-    const double off = std::max((to_o.transpose() * to_o - Matrix::Identity(o, o)).cwiseAbs().maxCoeff(),
-                                (to_v.transpose() * to_v - Matrix::Identity(v, v)).cwiseAbs().maxCoeff());
+    const Matrix to_o = between(checkpoint.orbitals.leftCols(o), overlap, orbitals.occupied_matrix);
+    const Matrix to_v = between(checkpoint.orbitals.rightCols(v), overlap, orbitals.virtual_matrix);
+    const double off = std::max(off_orthogonal(to_o), off_orthogonal(to_v));
     require(off < kSameSpace, "checkpoint {}: of another state (its orbitals do not span the present ones)", path);
 
     const Tiling ot = orbitals.occupied.grid().tiling(1), vt = orbitals.virtuals.grid().tiling(1);

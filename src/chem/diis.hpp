@@ -1,12 +1,11 @@
 #pragma once
 // Pulay's extrapolation: the combination of the last iterates whose errors cancel best.
 
-#include <cmath>
 #include <deque>
 #include <functional>
 #include <vector>
 
-#include "chem/matrix.hpp"
+#include "chem/linear_algebra.hpp"
 
 namespace tessera::chem {
 
@@ -42,33 +41,14 @@ class Diis {
         return sum;
     }
 
-    /// One for each kept iterate, oldest first; they add up to one. Errors shrink by many powers of ten, so each is
-    /// scaled to length one and the condition with it: the smallest error has the weight one there, and no rounding can
-    /// take the condition for zero.
-    std::vector<double> coefficients() const {
-        const auto n = static_cast<Eigen::Index>(errors_.size());
-        const Eigen::VectorXd length = overlaps_.diagonal().cwiseMax(1e-300).cwiseSqrt();
-        const Eigen::VectorXd weight = length.minCoeff() * length.cwiseInverse();
-        Eigen::MatrixXd b = Eigen::MatrixXd::Zero(n + 1, n + 1);
-        b.topLeftCorner(n, n) = length.cwiseInverse().asDiagonal() * overlaps_ * length.cwiseInverse().asDiagonal();
-        b.topRightCorner(n, 1) = weight;
-        b.bottomLeftCorner(1, n) = weight.transpose();
-        Eigen::VectorXd right = Eigen::VectorXd::Zero(n + 1);
-        right(n) = 1;
-        const Eigen::VectorXd x = b.fullPivHouseholderQr().solve(right).head(n).cwiseProduct(weight);
-        std::vector<double> out(static_cast<std::size_t>(n), 0.0);
-        if (x.allFinite() && std::abs(x.sum() - 1) < 1e-6)
-            for (Eigen::Index i = 0; i < n; ++i) out[static_cast<std::size_t>(i)] = x(i) / x.sum();
-        else
-            out.back() = 1;
-        return out;
-    }
+    /// One for each kept iterate, oldest first.
+    std::vector<double> coefficients() const { return diis_weights(overlaps_); }
 
   private:
     int most_;
     Dot dot_;
     std::deque<Iterate> iterates_, errors_;
-    Eigen::MatrixXd overlaps_;
+    ColumnMatrix overlaps_;
 };
 
 }  // namespace tessera::chem

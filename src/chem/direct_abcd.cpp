@@ -6,7 +6,11 @@ namespace tessera::chem {
 
 DirectAbcd::DirectAbcd(const Integrals& integrals, const AoTiling& tiling, const Orbitals& orbitals, double screen,
                        std::int64_t tile)
-    : integrals_(integrals), tiling_(tiling), engines_(integrals), local_(integrals, orbitals, tile) {
+    : integrals_(&integrals),
+      tiling_(tiling),
+      engines_(std::make_unique<EnginePool>(integrals)),
+      local_(integrals, orbitals, tile),
+      screen_(screen) {
     const auto n = tiling.functions.tile_count();
     bounds_ = Matrix::Zero(n, n);
     for (std::int64_t a = 0; a < n; ++a)
@@ -17,23 +21,33 @@ DirectAbcd::DirectAbcd(const Integrals& integrals, const AoTiling& tiling, const
                     square += std::pow(integrals.schwarz_norm()(i, j), 2);
             bounds_(a, b) = std::sqrt(square);
         }
+    prepare(orbitals);
+}
+
+DirectAbcd::DirectAbcd(const AoTiling& tiling, const Orbitals& orbitals, LocalPairs local)
+    : tiling_(tiling), local_(std::move(local)) {
+    bounds_ = Matrix::Ones(tiling.functions.tile_count(), tiling.functions.tile_count());
+    prepare(orbitals);
+}
+
+void DirectAbcd::prepare(const Orbitals& orbitals) {
+    const AoTiling& tiling = tiling_;
     pairs_ = std::make_unique<PairIndex>(local_.tiling());
     occupied_ = to_tensor(orbitals.occupied_matrix, tiling.functions, orbitals.occupied.grid().tiling(1));
     virtuals_ = to_tensor(orbitals.virtual_matrix, tiling.functions, orbitals.virtuals.grid().tiling(1));
     integrals_tensor_.make = [this](const TileInfo& info, std::span<double> out) { make_tile(info, out); };
-    screen_ = screen;
     choose_tiles(false);
 }
 
 /// Integrals that are equal by their symmetry are made once in a tile.
 void DirectAbcd::make_tile(const TileInfo& info, std::span<double> out) {
     std::fill(out.begin(), out.end(), 0.0);
-    const auto& shells = integrals_.basis().shells;
+    const auto& shells = integrals_->basis().shells;
     const auto& first = tiling_.first_shell;
     const auto tl = info.coordinates[0], ts = info.coordinates[1], tm = info.coordinates[2], tn = info.coordinates[3];
     const bool same_left = tm == tl, same_right = tn == ts, own_image = tl == ts && tm == tn;
     const auto steps = row_major_strides(info.extents);
-    engines_.with([&](Integrals::Coulomb& engine) {
+    engines_->with([&](Integrals::Coulomb& engine) {
         for (auto m = first[tm]; m < first[tm + 1]; ++m)
             for (auto l = first[tl]; l < (same_left ? m + 1 : first[tl + 1]); ++l)
                 for (auto n = first[tn]; n < (own_image ? m + 1 : first[tn + 1]); ++n)

@@ -17,7 +17,7 @@
 #include "chem/text.hpp"
 #include "chem/triples_energy.hpp"
 #include "comm/outcome.hpp"
-#include "kernels/cuda/device.hpp"
+#include "device/discovery.hpp"
 #include "tessera/base/cpu.hpp"
 #include "tessera/io/file.hpp"
 #include "tessera/storage/memory.hpp"
@@ -47,9 +47,9 @@ std::string name(Method method) {
 
 namespace {
 
-constexpr std::int64_t kFunctionsInTile = 16, kPairsInTile = 8;  // of basis functions, of localised orbitals
-constexpr double kShortestBond = 0.5;                            // Angstrom; that of H2 is 0.74
-constexpr double kCoarse = 1e-4;                                 // of --converge
+constexpr std::int64_t kFunctionsInTile = 16;
+constexpr double kShortestBond = 0.5;            // Angstrom; that of H2 is 0.74
+constexpr double kCoarse = 1e-4;                 // of --converge
 constexpr double kSmallGap = 0.2;                // hartree between frozen and correlated orbitals; that of NaCl is 0.4
 constexpr double kMostlyCore = 0.9;              // of a frozen orbital
 constexpr double kScreenNoticed = 1e-6;          // hartree
@@ -71,11 +71,11 @@ class Stopwatch {
 class Calculation {
   public:
     Calculation(const Molecule& molecule, const EnergyOptions& options)
-        : molecule_(molecule),
+        : input_(molecule),
+          molecule_(molecule),
           options_(options),
-          field_({.threads = options.threads}),
-          work_({options.threads, options.communicator, options.devices, options.device_memory, options.share_from,
-                 options.device_from}) {}
+          field_({.here = {.threads = options.here.threads}}),
+          work_({options.here, options.share_from, options.device_from}) {}
 
     EnergyResult run() {
         const double start = now_seconds();
@@ -124,16 +124,18 @@ class Calculation {
     /// Work of rank 0 for all, who fail alike.
     template <class Work>
     void on_rank_zero(Work&& work) {
-        if (!options_.communicator) return work();
+        if (!options_.here.communicator) return work();
         Outcome outcome;
-        if (options_.communicator->rank() == 0) outcome.attempt(work);
-        outcome.share(*options_.communicator, 0);
+        if (options_.here.communicator->rank() == 0) outcome.attempt(work);
+        outcome.share(*options_.here.communicator, 0);
     }
     void check();
     /// Ranks on one node share its memory, and each holds everything.
     std::int64_t memory_limit() const {
-        return options_.memory > 0 ? options_.memory : memory_bytes() / (options_.communicator ? ranks_on_node() : 1);
+        return options_.here.memory > 0 ? options_.here.memory
+                                        : memory_bytes() / (options_.here.communicator ? ranks_on_node() : 1);
     }
+    CheckpointOf checkpoint_of() const { return {input_, integrals_->basis().name, options_.converge, input_rows_}; }
     void check_memory(const Basis& basis);
     void check_rough_memory(std::int64_t functions);
     [[noreturn]] void refuse_memory(const std::string& smallest, std::int64_t needed);
@@ -144,6 +146,7 @@ class Calculation {
     void correlate();
     void report_screening(DirectAbcd& abcd, const MoIntegrals& mo, const Orbitals& orbitals, const Amplitudes& t);
 
+    const Molecule& input_;
     Molecule molecule_;  // its atoms in the order of their clusters
     const EnergyOptions& options_;
     TensorWork field_;  // of the Hartree-Fock iterations, which each rank does on its cores
@@ -164,16 +167,17 @@ void Calculation::check() {
     require(options_.converge > 0 && options_.converge < 1, "convergence threshold {} is not between 0 and 1",
             options_.converge);
     if (options_.converge > kCoarse)
-        warn(fmt::format("--converge {:g}: iterations may stop far from their end, and the energy is no better",
-                         options_.converge));
+        warn(fmt::format(
+            "convergence threshold {:g}: iterations may stop far from their end, and the energy is no better",
+            options_.converge));
     require(options_.max_iterations >= 1, "{} iterations at most: at least one is needed", options_.max_iterations);
     require(options_.screen >= 0 && std::isfinite(options_.screen), "screening threshold {} is not a number >= 0",
             options_.screen);
     require(options_.share_from >= 0, "{} multiply-adds to share from is not a number >= 0", options_.share_from);
-    for (const int device : options_.devices) kernels::cuda::device_info(device);  // throws where there is none
+    for (const int device : options_.here.devices) device::info(device);  // throws where there is none
     require(options_.tile >= 1, "tiles of {} orbitals: at least one is needed", options_.tile);
     require(options_.abcd == Abcd::stored || options_.method >= Method::ccsd,
-            "--abcd direct: {} has no integrals over four virtuals", name(options_.method));
+            "abcd direct: {} has no integrals over four virtuals", name(options_.method));
     require(options_.checkpoint.empty() || options_.method >= Method::ccsd,
             "checkpoint {}: it holds the amplitudes of CCSD, of which {} has none", options_.checkpoint,
             name(options_.method));
@@ -202,8 +206,8 @@ void Calculation::check_memory(const Basis& basis) {
     question.method = options_.method;
     question.abcd = options_.abcd;
     question.tile = options_.tile;
-    question.threads = resolve_threads(options_.threads);
-    question.ranks = options_.communicator ? options_.communicator->size() : 1;
+    question.threads = resolve_threads(options_.here.threads);
+    question.workers = work_.workers();
     question.checkpoint = !options_.checkpoint.empty();
     const auto [needed, fock] = needed_memory(question);
     result_.memory_estimate = needed;
@@ -213,30 +217,31 @@ void Calculation::check_memory(const Basis& basis) {
     const auto with_direct = needed_memory(question).bytes;
     const bool direct_would = options_.abcd == Abcd::stored && options_.method >= Method::ccsd && with_direct < needed;
     refuse_memory(fmt::format("{} ({} bytes){}", format_bytes(needed), needed,
-                              direct_would ? fmt::format("; --abcd direct needs {}", format_bytes(with_direct)) : ""),
+                              direct_would ? fmt::format("; abcd direct needs {}", format_bytes(with_direct)) : ""),
                   needed);
 }
 
 /// Where the stored integrals alone are too much, before anything grows with the number of atoms.
 void Calculation::check_rough_memory(std::int64_t functions) {
     const double least = std::pow(static_cast<double>(functions), 4);  // n^4 / 8 numbers
-    constexpr std::size_t kFewAtoms = 1000;                            // the exact figure is soon known
-    if (least <= static_cast<double>(memory_limit()) || molecule_.atoms.size() <= kFewAtoms) return;
+    constexpr std::int64_t kFewFunctions = 700;                        // the exact figure is soon known
+    if (least <= static_cast<double>(memory_limit()) || functions <= kFewFunctions) return;
     const auto bytes = static_cast<std::int64_t>(std::min(least, 9e18));
     refuse_memory(fmt::format("more than {}", format_bytes(bytes)), bytes);
 }
 
 void Calculation::refuse_memory(const std::string& smallest, std::int64_t needed) {
-    throw BudgetError(fmt::format("{} is too small for {} of {}: the smallest that works is {}",
-                                  options_.memory > 0 ? fmt::format("a memory budget of {} ({} bytes)",
-                                                                    format_bytes(options_.memory), options_.memory)
-                                                      : fmt::format("{} of {}",
-                                                                    memory_limit() < memory_bytes()
-                                                                        ? "a rank's share of this machine's memory"
-                                                                        : "this machine's memory",
-                                                                    format_bytes(memory_limit())),
-                                  name(options_.method), molecule_.name, smallest),
-                      memory_limit(), needed);
+    throw BudgetError(
+        fmt::format("{} is too small for {} of {}: the smallest that works is {}",
+                    options_.here.memory > 0
+                        ? fmt::format("a memory budget of {} ({} bytes)", format_bytes(options_.here.memory),
+                                      options_.here.memory)
+                        : fmt::format("{} of {}",
+                                      memory_limit() < memory_bytes() ? "a rank's share of this machine's memory"
+                                                                      : "this machine's memory",
+                                      format_bytes(memory_limit())),
+                    name(options_.method), molecule_.name, smallest),
+        memory_limit(), needed);
 }
 
 /// Neighbouring atoms make a tile of basis functions; puts the atoms in the order of their clusters.
@@ -276,7 +281,7 @@ void Calculation::self_consistent_field() {
             counted(pairs, "electron pair"), counted(placed.functions, "function"), placed.name);
     check_memory(placed);
     // The first thing that grows with the square of the atoms.
-    integrals_ = std::make_unique<Integrals>(std::move(placed), options_.threads);
+    integrals_ = std::make_unique<Integrals>(std::move(placed), options_.here.threads);
     const Basis& basis = integrals_->basis();
     std::vector<std::int64_t> first(input_atom_.size() + 1, 0);
     for (std::size_t a = 0; a < input_atom_.size(); ++a)
@@ -290,10 +295,11 @@ void Calculation::self_consistent_field() {
         const OrbitalCounts counts{basis.functions, pairs - result_.frozen,
                                    orthonormal_combinations(overlap).x.cols() - pairs, result_.frozen};
         if (counts.virtuals > 0)
-            checkpoint_ = read_checkpoint(options_.checkpoint, counts, input_rows_, overlap, options_.communicator);
+            checkpoint_ =
+                read_checkpoint(options_.checkpoint, checkpoint_of(), counts, overlap, options_.here.communicator);
     }
     const double start = now_seconds();
-    ao_ = std::make_unique<AoIntegrals>(*integrals_, ao_tiling_, options_.threads);
+    ao_ = std::make_unique<AoIntegrals>(*integrals_, ao_tiling_, options_.here.threads);
     result_.integral_seconds = now_seconds() - start;
     say(fmt::format("integrals in {:.2f} s", result_.integral_seconds));
 
@@ -308,7 +314,7 @@ void Calculation::self_consistent_field() {
     const AtomicGuess guess = atomic_guess(molecule_, set, basis, field_);
     scf_ = rhf(molecule_, *integrals_, *ao_, guess.density, how, field_);
     part_core(guess.cores);
-    if (options_.communicator) share_orbitals(*options_.communicator);
+    if (options_.here.communicator) share_orbitals(*options_.here.communicator);
     result_.nuclear = molecule_.nuclear_repulsion();
     result_.rhf = scf_.energy;
     result_.scf_iterations = scf_.iterations;
@@ -392,12 +398,14 @@ void Calculation::correlate() {
             how.before = result_.iterations_before = checkpoint_->iteration;
             checkpoint_.reset();
         }
-        how.keep = [&](const Amplitudes& now, int iteration) {
-            on_rank_zero([&] { write_checkpoint(options_.checkpoint, orbitals, input_rows_, now, iteration); });
+        how.keep = [&](const Amplitudes& now, int iteration, double energy, double residual) {
+            on_rank_zero([&] {
+                write_checkpoint(options_.checkpoint, checkpoint_of(), orbitals, now, {iteration, energy, residual});
+            });
         };
     }
     if (options_.screen > 0)
-        how.advice = fmt::format("; --screen {:g} leaves integrals out: a smaller one may help", options_.screen);
+        how.advice = fmt::format("; screen {:g} leaves integrals out: a smaller one may help", options_.screen);
     if (!options_.checkpoint.empty()) how.advice += fmt::format("; run again with {} to go on", options_.checkpoint);
     std::unique_ptr<AbcdTerm> abcd;
     DirectAbcd* direct = nullptr;
@@ -453,7 +461,7 @@ void Calculation::report_screening(DirectAbcd& abcd, const MoIntegrals& mo, cons
     say(fmt::format("screening skipped {} of {} tiles of integrals; the CCSD energy changed by {:.1e} (first order)",
                     result_.v_tiles - result_.v_tiles_made, result_.v_tiles, result_.screen_change));
     if (!(std::abs(result_.screen_change) < kScreenNoticed))
-        warn(fmt::format("--screen {:g} changed the CCSD energy by {:.1e} (first order): a smaller one is more exact",
+        warn(fmt::format("screen {:g} changed the CCSD energy by {:.1e} (first order): a smaller one is more exact",
                          options_.screen, result_.screen_change));
 }
 

@@ -51,7 +51,7 @@ struct Integrals::Shells {
         Matrix out = Matrix::Zero(basis.functions, basis.functions);
         for (std::size_t i = 0; i < count(); ++i)
             for (std::size_t j = 0; j <= i; ++j) {
-                engine.compute(list[i], list[j]);
+                engine.compute1(list[i], list[j]);
                 const double* values = results[part];
                 if (!values) continue;
                 const auto fi = basis.shells[i].first, fj = basis.shells[j].first;

@@ -11,6 +11,8 @@ class LocalPairs {
   public:
     /// About `tile` orbitals in a tile.
     LocalPairs(const Integrals& integrals, const Orbitals& orbitals, std::int64_t tile);
+    /// With a rotation that is known.
+    explicit LocalPairs(RealTensor rotation) : rotation_(std::move(rotation)) {}
     /// [canonical][localised], orthogonal.
     const RealTensor& rotation() const { return rotation_; }
     /// Of one localised orbital.

@@ -2,12 +2,14 @@
 
 #include <cmath>
 
+#include "chem/linear_algebra.hpp"
+
 namespace tessera::chem {
 
 Localised foster_boys(const Matrix& orbitals, const std::array<Matrix, 3>& dipole) {
     const auto n = orbitals.cols();
     std::array<Matrix, 3> r;
-    for (std::size_t x = 0; x < 3; ++x) r[x] = orbitals.transpose() * dipole[x] * orbitals;
+    for (std::size_t x = 0; x < 3; ++x) r[x] = between(orbitals, dipole[x], orbitals);
     Matrix u = Matrix::Identity(n, n);
     const auto rotate = [&](Eigen::Index i, Eigen::Index j, double angle) {
         const double c = std::cos(angle), s = std::sin(angle);

@@ -1,8 +1,9 @@
 #pragma once
-// Small dense matrices of the self-consistent field: overlap, Fock, orbital coefficients.
+// Small dense matrices of the self-consistent field: overlap, Fock, orbital coefficients. Solvers and products of them
+// are in linear_algebra.hpp.
 
 #define EIGEN_DONT_PARALLELIZE
-#include <Eigen/Dense>
+#include <Eigen/Core>
 
 namespace tessera::chem {
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "chem/ao_integrals.hpp"
+#include "chem/tensor_work.hpp"
 #include "tessera/chem/energy.hpp"
 
 namespace tessera::chem {
@@ -16,13 +17,14 @@ struct MemoryQuestion {
     Method method = Method::ccsd_t;
     Abcd abcd = Abcd::stored;
     std::int64_t tile = 32;  // of orbitals
-    int threads = 1, ranks = 1;
+    int threads = 1;
+    TensorWorkers workers;  // of what comes after Hartree-Fock
     bool checkpoint = false;
 };
 
-/// Bytes that the process holds at its worst moment: no less, and not much more. Follows the steps of rhf(),
-/// transform(), ccsd() and triples_energy(); whoever changes what they hold changes this (tests hold it against the
-/// real peak).
+/// Bytes that the process holds at its worst moment: no less, and not much more (tests hold it against the real peak).
+/// Tensors and arrays are counted by a DryRun of transform(), ccsd(), triples_energy() and of the Fock matrix; the
+/// program, the integral library, matrices and workspaces of kernels are estimates.
 struct NeededMemory {
     std::int64_t bytes = 0;
     /// Of these, what the Hartree-Fock iterations may keep of their integrals (TwoElectron): what is needed later

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "chem/linear_algebra.hpp"
+
 namespace tessera::chem {
 
 CoreOrbitals put_cores_first(RhfResult& scf, const Matrix& cores, std::int64_t count) {
@@ -9,9 +11,9 @@ CoreOrbitals put_cores_first(RhfResult& scf, const Matrix& cores, std::int64_t c
     const auto occupied = scf.occupied;
     if (count <= 0 || count >= occupied) return out;
     if (cores.cols() == count) {
-        const Matrix own = cores.transpose() * scf.overlap * cores;
-        const Matrix with = scf.coefficients.leftCols(occupied).transpose() * scf.overlap * cores;
-        const Matrix solved = own.ldlt().solve(with.transpose());
+        const Matrix own = between(cores, scf.overlap, cores);
+        const Matrix with = between(scf.coefficients.leftCols(occupied), scf.overlap, cores);
+        const Matrix solved = solve_symmetric(own, with.transpose());
         std::vector<double> share;
         std::vector<Eigen::Index> order;
         for (Eigen::Index i = 0; i < occupied; ++i) {

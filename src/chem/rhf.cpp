@@ -19,12 +19,11 @@ constexpr std::int64_t kTile = 64;         // of orthonormal combinations and of
 }  // namespace
 
 Orthonormal orthonormal_combinations(const Matrix& overlap) {
-    const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(overlap);
-    const Vector& values = solver.eigenvalues();
+    const auto [values, vectors] = symmetric_eigen(overlap);
     Eigen::Index first = 0;
     while (first < values.size() && values(first) < kDependent) ++first;
     Orthonormal out;
-    out.x = solver.eigenvectors().rightCols(values.size() - first);
+    out.x = vectors.rightCols(values.size() - first);
     for (Eigen::Index k = 0; k < out.x.cols(); ++k) out.x.col(k) /= std::sqrt(values(first + k));
     if (first < values.size()) out.smallest = values(first);
     return out;
@@ -89,15 +88,14 @@ RhfResult rhf(const Molecule& molecule, const Integrals& integrals, const AoInte
         say(fmt::format("{:5} {:18.10f} {:12.2e} {:>12} {:6} {:10.2f}", iteration, e, change,
                         iteration > 1 ? fmt::format("{:.2e}", size) : "-", diis.size(), now_seconds() - start));
         const bool done = iteration > 1 && std::abs(change) < options.converge && size < options.converge;
-        const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(
-            to_matrix(done || diis.size() == 0 ? f : diis.combination()));
+        const auto orbitals = symmetric_eigen(to_matrix(done || diis.size() == 0 ? f : diis.combination()));
         if (done) {
-            out.coefficients = to_matrix(work.product("mp,pq->mq", x, to_tensor(solver.eigenvectors(), rows, rows)));
-            out.orbital_energies = solver.eigenvalues();
+            out.coefficients = to_matrix(work.product("mp,pq->mq", x, to_tensor(orbitals.vectors, rows, rows)));
+            out.orbital_energies = orbitals.values;
             out.energy = e;
             return out;
         }
-        const RealTensor u = to_tensor(solver.eigenvectors().leftCols(out.occupied), rows, occupied);
+        const RealTensor u = to_tensor(orbitals.vectors.leftCols(out.occupied), rows, occupied);
         projector = work.product("pi,qi->pq", u, u);
         const RealTensor c = work.product("mp,pi->mi", x, u);
         density = work.product("mi,ni->mn", c, c);
@@ -106,7 +104,7 @@ RhfResult rhf(const Molecule& molecule, const Integrals& integrals, const AoInte
         fmt::format("{}: the SCF did not converge in {} (energy {:.8f}){}", molecule.name,
                     counted(options.max_iterations, "iteration"), last,
                     near ? fmt::format("; the basis functions are nearly dependent (overlap eigenvalue {:.1e}): use "
-                                       "fewer diffuse ones, or a looser --converge",
+                                       "fewer diffuse ones, or a looser convergence threshold",
                                        smallest)
                          : ""),
         "scf", out.iterations, last);

@@ -5,6 +5,7 @@
 
 #include "base/clock.hpp"
 #include "base/parallel.hpp"
+#include "storage/dry_run.hpp"
 #include "tessera/base/error.hpp"
 
 namespace tessera::chem {
@@ -22,9 +23,6 @@ void TensorWork::note(ContractReport report, double start) {
     last_ = std::move(report);
 }
 
-namespace {
-
-/// Multiply-adds of a dense contraction of these extents.
 double work_of(std::string_view spec, const Shape& a, const Shape* b) {
     double work = 1;
     std::string seen;
@@ -45,6 +43,8 @@ int threads_for(std::string_view spec, const Shape& a, const Shape* b, int threa
     return work_of(spec, a, b) < (b ? 2e6 : 2e5) ? 1 : threads;
 }
 
+namespace {
+
 /// The same tensor with each tile on one rank only. Everyone has all of x.
 RealTensor deal(const RealTensor& x, Communicator& ranks, int threads) {
     return RealTensor::generate(
@@ -57,7 +57,7 @@ RealTensor deal(const RealTensor& x, Communicator& ranks, int threads) {
 
 /// Ranks that do not share a contraction all do it, each on its cores: their devices may be one and the same.
 bool TensorWork::for_devices(std::string_view spec, const RealOperand& a, const RealOperand& b, bool shared) const {
-    if (workers_.devices.empty() || !(shared || workers_.rank_count() == 1)) return false;
+    if (workers_.here.devices.empty() || !(shared || workers_.rank_count() == 1)) return false;
     const double work = work_of(spec, a.shape(), &b.shape()) / workers_.rank_count();
     if (workers_.device_from >= 0) return work >= workers_.device_from;
     // Round figures: opening the devices, the way there and back through staging, and the rates of cores and devices.
@@ -65,42 +65,45 @@ bool TensorWork::for_devices(std::string_view spec, const RealOperand& a, const 
     const auto c = ContractionSpec(spec).result_grid(a.shape().grid(), b.shape().grid()).element_total();
     const double bytes =
         8.0 * static_cast<double>(a.shape().grid().element_total() + b.shape().grid().element_total() + c);
-    const auto gpus = static_cast<double>(workers_.devices.size());
+    const auto gpus = static_cast<double>(workers_.here.devices.size());
     return 2 * work / (kCore * resolve_threads(threads_)) > kOpen + bytes / kLink + 2 * work / (kDevice * gpus);
+}
+
+Resources TensorWork::cores_for(std::string_view spec, const Shape& a, const Shape* b) const {
+    return {.threads = threads_for(spec, a, b, threads_), .machine = workers_.here.machine};
 }
 
 /// What does not fit there runs on the cores.
 template <class Run>
-auto TensorWork::on_devices(const ContractOptions& options, const Run& run) {
-    ContractOptions there = options;
-    there.devices = workers_.devices;
-    there.device_memory = workers_.device_memory;
+auto TensorWork::on_devices(const Resources& cores, const Run& run) {
+    Resources there = cores;
+    there.devices = workers_.here.devices;
+    there.device_memory = workers_.here.device_memory;
     there.memory = 0;  // tiles pass through staging; what is made is not kept
     try {
         return run(there);
     } catch (const BudgetError&) {
         ++on_devices_.refused;
     }
-    return run(options);
+    return run(cores);
 }
 
 /// On all ranks and devices where it pays; the result is whole on every rank.
 Contraction<double> TensorWork::shared_product(std::string_view spec, const RealOperand& a, const RealOperand& b,
-                                               ContractOptions options) {
-    const double work = work_of(spec, a.shape(), &b.shape());
-    const bool shared = workers_.rank_count() > 1 && work >= workers_.share_from;
+                                               Resources cores, const ContractOptions& options) {
+    const bool shared = shares(spec, a, b);
     std::optional<RealTensor> dealt[2];
     if (shared) {
-        options.memory = 0;
-        options.communicator = workers_.ranks;
-        if (a.stored()) dealt[0] = deal(*a.stored(), *workers_.ranks, threads_);
-        if (b.stored()) dealt[1] = deal(*b.stored(), *workers_.ranks, threads_);
+        cores.memory = 0;
+        cores.communicator = workers_.here.communicator;
+        if (a.stored()) dealt[0] = deal(*a.stored(), *workers_.here.communicator, threads_);
+        if (b.stored()) dealt[1] = deal(*b.stored(), *workers_.here.communicator, threads_);
     }
-    const auto run = [&](const ContractOptions& how) {
+    const auto run = [&](const Resources& here) {
         return contract<double>(spec, dealt[0] ? RealOperand(*dealt[0]) : a, dealt[1] ? RealOperand(*dealt[1]) : b,
-                                how);
+                                here, options);
     };
-    auto result = for_devices(spec, a, b, shared) ? on_devices(options, run) : run(options);
+    auto result = for_devices(spec, a, b, shared) ? on_devices(cores, run) : run(cores);
     if (!shared) return result;
     const auto all = result.tensor.to_dense();
     result.tensor = RealTensor::from_dense(result.tensor.grid(), all);
@@ -108,69 +111,72 @@ Contraction<double> TensorWork::shared_product(std::string_view spec, const Real
 }
 
 RealTensor TensorWork::product(std::string_view spec, const RealOperand& a, const RealOperand& b, double alpha) {
+    if (DryRun::current()) return counted(spec, a, &b);
     const double start = now_seconds();
     ContractOptions options;
     options.alpha = alpha;
-    options.threads = threads_for(spec, a.shape(), &b.shape(), threads_);
-    auto result = shared_product(spec, a, b, options);
+    auto result = shared_product(spec, a, b, cores_for(spec, a.shape(), &b.shape()), options);
     note(std::move(result.report), start);
     return std::move(result.tensor);
 }
 
 RealTensor TensorWork::product(std::string_view spec, const RealOperand& a, const RealOperand& b, const Shape& only) {
+    if (DryRun::current()) return counted(spec, a, &b, &only);
     const double start = now_seconds();
     ContractOptions options;
     options.result_shape = &only;
-    options.threads = threads_for(spec, a.shape(), &b.shape(), threads_);
-    auto result = shared_product(spec, a, b, options);
+    auto result = shared_product(spec, a, b, cores_for(spec, a.shape(), &b.shape()), options);
     note(std::move(result.report), start);
     return std::move(result.tensor);
 }
 
 void TensorWork::add_product(std::string_view spec, const RealOperand& a, const RealOperand& b, RealTensor& c,
                              double alpha) {
+    if (DryRun::current()) {
+        RealTensor product = counted(spec, a, &b);
+        c = shares(spec, a, b) ? add(1.0, product, 1.0, c) : std::move(product);
+        return;
+    }
     const double start = now_seconds();
     ContractOptions options;
     options.alpha = alpha;
-    options.threads = threads_for(spec, a.shape(), &b.shape(), threads_);
-    const double work = work_of(spec, a.shape(), &b.shape());
-    if (workers_.rank_count() > 1 && work >= workers_.share_from) {
-        auto result = shared_product(spec, a, b, options);
+    const auto cores = cores_for(spec, a.shape(), &b.shape());
+    if (shares(spec, a, b)) {
+        auto result = shared_product(spec, a, b, cores, options);
         c = add(1.0, result.tensor, 1.0, c);
         note(std::move(result.report), start);
         return;
     }
     options.beta = 1;
-    const auto run = [&](const ContractOptions& how) { return contract_into<double>(spec, a, b, c, how); };
-    note(for_devices(spec, a, b, false) ? on_devices(options, run) : run(options), start);
+    const auto run = [&](const Resources& here) { return contract_into<double>(spec, a, b, c, here, options); };
+    note(for_devices(spec, a, b, false) ? on_devices(cores, run) : run(cores), start);
 }
 
 RealTensor TensorWork::lean_product(std::string_view spec, const RealOperand& a, const RealOperand& b) {
+    if (DryRun::current()) return counted(spec, a, &b);
     const double start = now_seconds();
-    ContractOptions options;
-    options.threads = threads_for(spec, a.shape(), &b.shape(), threads_);
+    auto cores = cores_for(spec, a.shape(), &b.shape());
     const auto grid = ContractionSpec(spec).result_grid(a.shape().grid(), b.shape().grid());
-    options.memory = kMadeTiles + 8 * grid.element_total() + 64 * grid.tile_total();
+    cores.memory = kMadeTiles + 8 * grid.element_total() + 64 * grid.tile_total();
     for (const auto* x : {&a, &b})
-        if (x->stored()) options.memory += x->stored()->tile_bytes();
+        if (x->stored()) cores.memory += x->stored()->tile_bytes();
+    const auto run = [&] {
+        auto result = shared_product(spec, a, b, cores, {});
+        note(std::move(result.report), start);
+        return std::move(result.tensor);
+    };
     try {
-        auto result = shared_product(spec, a, b, options);
-        note(std::move(result.report), start);
-        return std::move(result.tensor);
+        return run();
     } catch (const BudgetError& e) {
-        // A single tile is larger than the room.
-        options.memory = e.smallest_bytes() + kMadeTiles;
-        auto result = shared_product(spec, a, b, options);
-        note(std::move(result.report), start);
-        return std::move(result.tensor);
+        cores.memory = e.smallest_bytes() + kMadeTiles;  // a single tile is larger than the room
     }
+    return run();
 }
 
 RealTensor TensorWork::permuted(std::string_view spec, const RealTensor& a) {
+    if (DryRun::current()) return counted(spec, a, nullptr);
     const double start = now_seconds();
-    ContractOptions options;
-    options.threads = threads_for(spec, a.shape(), nullptr, threads_);
-    auto result = contract(spec, a, options);
+    auto result = contract(spec, a, cores_for(spec, a.shape(), nullptr));
     note(std::move(result.report), start);
     return std::move(result.tensor);
 }

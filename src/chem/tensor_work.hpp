@@ -14,20 +14,22 @@ using RealOperand = ContractOperand<double>;
 /// Who does it. With several ranks each holds all tensors; large products are dealt out and their results gathered,
 /// with the bits that one rank alone would get.
 struct TensorWorkers {
-    int threads = 0;
-    Communicator* ranks = nullptr;
-    std::vector<int> devices = {};
-    std::int64_t device_memory = 0;
+    Resources here;           // its memory bounds the whole process, not a contraction
     double share_from = 5e7;  // multiply-adds that pay for messages
     double device_from = -1;  // multiply-adds of a rank that pay for the way to its devices; < 0: by an estimate
-    int rank_count() const { return ranks ? ranks->size() : 1; }
+    int rank_count() const { return here.communicator ? here.communicator->size() : 1; }
 };
+
+/// Multiply-adds of a dense contraction of these extents.
+double work_of(std::string_view spec, const Shape& a, const Shape* b);
+/// Threads that are worth waking for it.
+int threads_for(std::string_view spec, const Shape& a, const Shape* b, int threads);
 
 constexpr std::int64_t kMadeTiles = 32 << 20;  // bytes for tiles made on demand, of lean_product
 
 class TensorWork {
   public:
-    explicit TensorWork(TensorWorkers workers) : workers_(std::move(workers)), threads_(workers_.threads) {}
+    explicit TensorWork(TensorWorkers workers) : workers_(std::move(workers)), threads_(workers_.here.threads) {}
 
     /// alpha a b
     RealTensor product(std::string_view spec, const RealOperand& a, const RealOperand& b, double alpha = 1);
@@ -54,19 +56,29 @@ class TensorWork {
     };
     const OnDevices& on_devices() const { return on_devices_; }
 
+    /// In a DryRun: the most threads that a contraction was for.
+    int most_threads() const { return most_threads_; }
+
   private:
+    /// What the same contraction would hold, counted (tensor_count.cpp).
+    RealTensor counted(std::string_view spec, const RealOperand& a, const RealOperand* b, const Shape* only = nullptr);
+    /// Whether ranks share it.
+    bool shares(std::string_view spec, const RealOperand& a, const RealOperand& b) const;
     void note(ContractReport report, double start);
     bool for_devices(std::string_view spec, const RealOperand& a, const RealOperand& b, bool shared) const;
+    /// The cores of this process, as many as the work pays for.
+    Resources cores_for(std::string_view spec, const Shape& a, const Shape* b) const;
     template <class Run>
-    auto on_devices(const ContractOptions& options, const Run& run);
+    auto on_devices(const Resources& cores, const Run& run);
     Contraction<double> shared_product(std::string_view spec, const RealOperand& a, const RealOperand& b,
-                                       ContractOptions options);
+                                       Resources cores, const ContractOptions& options);
     TensorWorkers workers_;
     int threads_;
     double seconds_ = 0, flops_ = 0;
     std::int64_t count_ = 0;
     ContractReport last_;
     OnDevices on_devices_;
+    int most_threads_ = 1;
 };
 
 /// Rows x columns of a matrix, every tile.

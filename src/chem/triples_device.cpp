@@ -8,13 +8,12 @@
 
 #include "base/units.hpp"
 #include "comm/same_on_all.hpp"
-#include "kernels/cuda/triples.hpp"
+#include "device/discovery.hpp"
+#include "device/fused.hpp"
 
 namespace tessera::chem {
 
 namespace {
-
-namespace cuda = kernels::cuda;
 
 constexpr std::int64_t kLane = 8, kLoop = 4;  // the kernel's tile: 8 of one occupied index, 4 of the others
 
@@ -35,8 +34,8 @@ class DeviceTensors {
         const std::int64_t count[] = {o * v, o * o * v * v, o * o * v * v, o * v * v * v, o * o * o * v, o, v};
         for (std::size_t n = 0; n < buffers_.size(); ++n) {
             const auto bytes = static_cast<std::size_t>(count[n]) * sizeof(double);
-            buffers_[n] = cuda::DeviceBuffer(bytes);
-            cuda::copy_to_device(buffers_[n].data(), *to[n], bytes);
+            buffers_[n] = device::DeviceBuffer(bytes);
+            device::copy_to_device(buffers_[n].data(), *to[n], bytes);
             *to[n] = static_cast<const double*>(buffers_[n].data());
         }
     }
@@ -44,7 +43,7 @@ class DeviceTensors {
 
   private:
     kernels::ClosedShellTensors device_;
-    std::array<cuda::DeviceBuffer, 7> buffers_;
+    std::array<device::DeviceBuffer, 7> buffers_;
 };
 
 struct BlockResult {
@@ -55,7 +54,7 @@ BlockResult run_block(const kernels::ClosedShellTensors& x, const TripleBlock& b
     kernels::ClosedShellBlock block;
     kernels::closed_shell_block(x, {b.k.begin, b.j.begin, b.i.begin}, {b.k.extent, b.j.extent, b.i.extent}, block);
     block.epilogue.scale *= b.orders;
-    const cuda::DeviceFused kernel(block.extents, block.terms, block.epilogue);
+    const device::DeviceFused kernel(block.extents, block.terms, block.epilogue);
     kernel.run();
     return {kernel.energy(), kernels::fused_flops(block.extents, block.terms)};
 }
@@ -104,7 +103,7 @@ TriplesResult device_triples(const kernels::ClosedShellTensors& host, std::span<
     TriplesResult out;
     // All ranks must cut alike.
     int most = 0;
-    for (const int d : devices) most = std::max(most, cuda::device_info(d).multiprocessors);
+    for (const int d : devices) most = std::max(most, device::info(d).multiprocessors);
     const int multiprocessors = static_cast<int>(largest_on_all(ranks, most));
     std::int64_t longest_k = round_up(host.occupied, kLane);
     const auto bytes = [&] { return device_triples_bytes(host.occupied, host.virtuals, longest_k, multiprocessors); };
@@ -125,7 +124,7 @@ TriplesResult device_triples(const kernels::ClosedShellTensors& host, std::span<
     std::atomic<std::size_t> next = 0;
     const auto work = [&](std::size_t entry) {
         try {
-            cuda::set_device(devices[entry]);
+            device::set_current(devices[entry]);
             const DeviceTensors x(host);
             for (std::size_t n; (n = next.fetch_add(1)) < mine.size();) {
                 results[n] = run_block(x.tensors(), mine[n]);

@@ -1,5 +1,5 @@
 #pragma once
-// The (T) correction on CUDA devices.
+// The (T) correction on devices.
 
 #include <span>
 #include <vector>

@@ -1,7 +1,8 @@
 #include "chem/triples_energy.hpp"
 
+#include "chem/dense_array.hpp"
 #include "chem/triples_device.hpp"
-#include "contract/machine_for.hpp"
+#include "device/sharing.hpp"
 #include "tessera/comm/world.hpp"
 
 namespace tessera::chem {
@@ -35,20 +36,30 @@ void on_cores(const kernels::ClosedShellTensors& x, int threads, int rank, int s
     }
 }
 
+/// The kernel's own copies of its operands, in whole vectors.
+std::int64_t workspace_bytes(std::int64_t occupied, std::int64_t virtuals) {
+    const auto o = occupied + 8, v = (virtuals + 3) / 4 * 4;
+    return 8 * (2 * o * v * v * v + 4 * o * occupied * v * v);
+}
+
 }  // namespace
 
 TriplesResult triples_energy(const MoIntegrals& integrals, const Orbitals& orbitals, const Amplitudes& amplitudes,
                              const TensorWorkers& workers, const TriplesProgress& progress) {
     TriplesResult out;
-    const int threads = workers.threads;
-    Communicator* const ranks = workers.ranks;
+    const int threads = workers.here.threads;
+    Communicator* const ranks = workers.here.communicator;
     kernels::ClosedShellTensors x;
     x.occupied = orbitals.occupied_count();
     x.virtuals = orbitals.virtual_count();
     if (x.occupied < 2 || x.virtuals < 1) return out;  // three electrons of one pair do not exist
-    const auto t1 = amplitudes.t1.to_dense(), t2 = amplitudes.t2.to_dense();
-    const auto ovvv = integrals.ovvv.to_dense(), ooov = integrals.ooov.to_dense();
-    const auto ovov = permute(integrals.oovv, {0, 2, 1, 3}, threads).to_dense();
+    const bool dry = DryRun::current();
+    const DenseArray t1(amplitudes.t1), t2(amplitudes.t2), ovvv(integrals.ovvv), ooov(integrals.ooov);
+    const DenseArray ovov(dry ? integrals.oovv : permute(integrals.oovv, {0, 2, 1, 3}, threads));
+    if (dry) {
+        const DryArray copies(workspace_bytes(x.occupied, x.virtuals));
+        return out;
+    }
     x.t1 = t1.data();
     x.t2 = t2.data();
     x.ovov = ovov.data();
@@ -59,11 +70,11 @@ TriplesResult triples_energy(const MoIntegrals& integrals, const Orbitals& orbit
 
     const int rank = ranks ? ranks->rank() : 0, size = workers.rank_count();
     bool done_there = false;
-    if (!workers.devices.empty()) {
+    if (!workers.here.devices.empty()) {
         // Nearly what is free where nothing is said.
         Communicator& all = ranks ? *ranks : self_communicator();
-        const auto memory = device_memory_for(all, workers.devices, workers.device_memory);
-        out = device_triples(x, workers.devices, memory, all, progress);
+        const auto memory = device_memory_for(all, workers.here.devices, workers.here.device_memory);
+        out = device_triples(x, workers.here.devices, memory, all, progress);
         done_there = out.why_not.empty();
     }
     if (!done_there) on_cores(x, threads, rank, size, progress, out);

@@ -1,5 +1,5 @@
 #pragma once
-// The (T) correction, by the fused triples kernel: on the cores, or on CUDA devices.
+// The (T) correction, by the fused triples kernel: on the cores, or on devices.
 
 #include <functional>
 #include <string>
@@ -14,7 +14,8 @@ struct TriplesResult {
     std::string why_not;      // devices were given, but not used
 };
 using TriplesProgress = std::function<void(double done, double total)>;
-/// Ranks (none: this process) share the work, each on its devices where it has some; all get the result.
+/// In a DryRun: what it holds on the cores. Ranks (none: this process) share the work, each on its devices where it has
+/// some; all get the result.
 TriplesResult triples_energy(const MoIntegrals& integrals, const Orbitals& orbitals, const Amplitudes& amplitudes,
                              const TensorWorkers& workers, const TriplesProgress& progress);
 

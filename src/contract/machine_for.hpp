@@ -1,8 +1,10 @@
 #pragma once
 // What the planner is told of the ranks and devices at hand.
 
-#include "tessera/contract/contract.hpp"
+#include "tessera/comm/communicator.hpp"
+#include "tessera/contract/resources.hpp"
 #include "tessera/machine/machine_model.hpp"
+#include "tessera/plan/plan.hpp"
 
 namespace tessera {
 
@@ -17,11 +19,8 @@ Nodes nodes_of(Communicator& ranks);
 /// takes no room.
 void require_host_room(const Plan& plan, const Nodes& nodes, bool handed_over);
 
-/// Bytes that each entry of the device list may take, the same on all ranks (collective): those wanted, or nearly all
-/// that is free. Throws on all of them where one cannot use its devices or they have less.
-std::int64_t device_memory_for(Communicator& ranks, const std::vector<int>& devices, std::int64_t wanted);
-
-/// The same on all ranks (collective). Rates are round figures of usual hardware: they only have to rank algorithms.
-MachineModel machine_for(Communicator& ranks, const ContractOptions& options, const Nodes& nodes);
+/// The same on all ranks (collective). Rates are those of Resources::machine where given, else round figures of usual
+/// hardware: they only have to rank algorithms. Ranks, threads, devices and memory are those at hand.
+MachineModel machine_for(Communicator& ranks, const Resources& here, const Nodes& nodes);
 
 }  // namespace tessera

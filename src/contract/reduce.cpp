@@ -1,6 +1,8 @@
 #include "contract/reduce.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "base/check.hpp"
 #include "base/parallel.hpp"
@@ -96,6 +98,28 @@ ReducePlacement reduce_placement(const TileGrid& grid, const std::string& in, co
         return Distribution(ranks, std::move(axes));
     };
     return {along(in), along(out)};
+}
+
+/// A sum of n numbers is at most sqrt(n) times the root of the sum of their squares, and tiles that are summed add up.
+Shape reduced_shape(const Shape& x, const std::string& in, const std::string& out) {
+    const auto grid = result_grid(x.grid(), in, out);
+    const auto contributions = contributions_of(x, grid, in, out);
+    std::vector<std::int64_t> ordinals;
+    std::vector<double> norms;
+    for (const auto& c : contributions) {
+        if (ordinals.empty() || ordinals.back() != c.to) {
+            ordinals.push_back(c.to);
+            norms.push_back(0);
+        }
+        const auto extents = x.grid().tile_extents(x.tile(c.slot));
+        double summed = 1;
+        for (std::size_t d = 0; d < in.size(); ++d)
+            if (in.find(in[d]) == d && out.find(in[d]) == std::string::npos)
+                summed *= static_cast<double>(extents[static_cast<int>(d)]);
+        norms.back() = std::min(norms.back() + std::sqrt(summed) * x.norm_of(c.slot) * (1 + 1e-12),
+                                std::numeric_limits<double>::max());
+    }
+    return Shape::from_sorted(grid, std::move(ordinals), std::move(norms));
 }
 
 ReduceBytes reduce_bytes(const Shape& x, const Distribution* where, std::int64_t element_bytes, const std::string& in,

@@ -16,6 +16,9 @@ struct ReducePlacement {
 };
 ReducePlacement reduce_placement(const TileGrid& grid, const std::string& in, const std::string& out, int ranks);
 
+/// The result's tiles, with upper bounds of their norms: no data is looked at.
+Shape reduced_shape(const Shape& x, const std::string& in, const std::string& out);
+
 /// Bytes of tiles on this rank that reducing takes beside x: a copy of x where it must lie (none where it does so
 /// already; `where` null: it is nowhere yet), and the result.
 struct ReduceBytes {

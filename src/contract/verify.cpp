@@ -8,6 +8,7 @@
 #include "base/check.hpp"
 #include "base/hash.hpp"
 #include "base/parallel.hpp"
+#include "index/matrix_view.hpp"
 #include "shape/product_shape.hpp"
 
 namespace tessera {
@@ -80,9 +81,9 @@ Verification verify_tiles(std::string_view text, const std::type_identity_t<Cont
     const Shape wanted(c.grid(), std::move(sample));
     const auto products = product_shape(spec, a.shape(), b.shape(), {0, 1, &wanted});
 
-    const std::string m = spec.labels_with(LabelRole::batch) + spec.labels_with(LabelRole::free_a);
-    const std::string n = spec.labels_with(LabelRole::free_b), k = spec.labels_with(LabelRole::contracted);
-    const std::string batch = spec.labels_with(LabelRole::batch);
+    const MatrixView view(spec);
+    const auto &n = view.n, &k = view.k, &batch = view.batch;
+    const auto m = batch + view.m;
     const double per_tile = options.flops / static_cast<double>(wanted.tile_count());
 
     for (std::int64_t s = 0; s < products.c.tile_count(); ++s) {

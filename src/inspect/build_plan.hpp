@@ -20,13 +20,11 @@ struct PlanRequest {
     const Shape* accumulate = nullptr;  // shape of the C that is added to, where beta is not zero
     /// Where stored operands are and the result shall be; where not given, the algorithm's own choice.
     std::optional<Distribution> distribution_a, distribution_b, distribution_c;
-    std::int64_t host_memory = 0;      // bytes for tiles on a rank's host; 0: no limit
-    std::int64_t device_memory = 0;    // bytes on each device; 0: the machine's
-    std::int64_t other_bytes = 0;      // tiles a rank holds besides: reduced operands' originals, the old C
-    std::string algorithm = "auto";    // stationary_b, outer_product, split_k, replicate_b
-    std::string blocks = "auto";       // device blocks: columns, patches, worst_fit
-    PlanParameters parameters = {};    // of device blocks and chunks
-    int grid_rows = 0, grid_cols = 0;  // 0: from the shapes
+    std::int64_t host_memory = 0;    // bytes for tiles on a rank's host; 0: no limit
+    std::int64_t device_memory = 0;  // bytes on each device; 0: the machine's
+    std::int64_t other_bytes = 0;    // tiles a rank holds besides: reduced operands' originals, the old C
+    PlanOptions how = {};
+    std::int64_t planning_memory = 0;  // bytes on the machine that plans, for the plan itself; 0: no limit
 };
 
 /// Throws BudgetError with the smallest budget that works where memory is too small.

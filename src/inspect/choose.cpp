@@ -2,15 +2,14 @@
 // cheapest.
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
 #include <optional>
 #include <tuple>
 
 #include "base/check.hpp"
+#include "inspect/algorithms.hpp"
 #include "inspect/device_blocks.hpp"
-#include "inspect/inspection.hpp"
 #include "inspect/rank_costs.hpp"
 #include "tessera/simulate/simulate.hpp"
 
@@ -18,27 +17,13 @@ namespace tessera {
 
 namespace {
 
-using Algorithm = Assignment (*)(const Inspection&);
-constexpr std::array<std::pair<const char*, Algorithm>, 4> kAlgorithms{{{"stationary_b", stationary_b},
-                                                                        {"outer_product", outer_product},
-                                                                        {"split_k", split_k},
-                                                                        {"replicate_b", replicate_b}}};
-
-/// On one rank nothing travels: what is made on demand decides, else the shape of the work.
-Assignment of_one_rank(const Inspection& in) {
-    return !in.stored(Operand::b) && (in.stored(Operand::a) || in.request.b->elements() >= in.request.a->elements())
-               ? stationary_b(in)
-               : outer_product(in);
-}
-
 /// A grid that was asked for is taken as it is, or the algorithm is not possible.
-Assignment with_its_grid(Assignment out, const PlanRequest& request) {
-    if (!out.possible || request.grid_rows == 0 ||
-        (out.grid_rows == request.grid_rows && out.grid_cols == request.grid_cols))
+Assignment with_its_grid(Assignment out, const PlanOptions& asked) {
+    if (!out.possible || asked.grid_rows == 0 || (out.grid_rows == asked.grid_rows && out.grid_cols == asked.grid_cols))
         return out;
     out.possible = false;
     out.reason = fmt::format("its grid is {} x {} here, {} x {} is asked for", out.grid_rows, out.grid_cols,
-                             request.grid_rows, request.grid_cols);
+                             asked.grid_rows, asked.grid_cols);
     return out;
 }
 
@@ -86,7 +71,7 @@ class Weighing {
         const auto& a = way.assignment;
         PlanCandidate c{a.algorithm, a.reason, 0, 0, false, a.possible};
         if (way.cut) {
-            c.blocks = way.cut->counted.blocks;
+            c.blocks = {way.cut->blocks};
             c.bytes_loaded = way.cut->counted.bytes_loaded;
         }
         if (c.possible && way.cut && left_out(*way.cut)) {
@@ -131,7 +116,7 @@ class Weighing {
         if (kept_.empty()) {
             std::string why;
             for (const auto& c : candidates)
-                why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", c.algorithm, c.reason);
+                why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", name(c.algorithm), c.reason);
             user_error("no algorithm can do '{}' as it is asked for ({})", in_.request.spec->text(), why);
         }
         const auto taken = cheapest(candidates, same_);
@@ -191,15 +176,15 @@ void list_others(Plan& plan) {
     const auto taken = std::find_if(plan.candidates.begin(), plan.candidates.end(), [](auto& c) { return c.chosen; });
     ensure(taken != plan.candidates.end(), "none of {} candidates is chosen", plan.candidates.size());
     const auto like = *taken;
-    for (const auto& [name, make] : kAlgorithms) {
+    for (const auto& row : algorithms()) {
         if (std::any_of(plan.candidates.begin(), plan.candidates.end(),
-                        [&](const PlanCandidate& c) { return c.algorithm == name; }))
+                        [&](const PlanCandidate& c) { return c.algorithm == row.algorithm; }))
             continue;
         auto other = like;
-        other.algorithm = name;
+        other.algorithm = row.algorithm;
         other.chosen = false;
         other.same_plan = true;
-        other.reason = fmt::format("on one rank its plan is that of {}", like.algorithm);
+        other.reason = fmt::format("on one rank its plan is that of {}", name(like.algorithm));
         plan.candidates.push_back(std::move(other));
     }
 }
@@ -207,14 +192,13 @@ void list_others(Plan& plan) {
 /// Cores alone: the algorithms differ in the order of the work, which no simulation tells apart.
 Plan on_cores_of_one_rank(const Inspection& in) {
     const auto over = [](double amount, double rate) { return rate > 0 ? amount / rate : 0; };
-    auto plan = write_plan(in, of_one_rank(in));
+    const auto& row = row_for_one_rank(in);
+    auto plan = write_plan(in, row.assign(in));
     const double seconds = over(plan.counts.flops, in.machine.gemm.flops_per_second) +
                            over(static_cast<double>(plan.counts.made_bytes), in.machine.make_bytes_per_second);
     plan.candidates = {{plan.algorithm, plan.reason, 0, seconds, true, true}};
     list_others(plan);
-    plan.decided = std::string("on one rank none sends anything: ") +
-                   (plan.algorithm == "stationary_b" ? "columns of B in turn, each tile made once"
-                                                     : "rows of A in turn, used while they are in the caches");
+    plan.decided = std::string("on one rank none sends anything: ") + row.why_on_one_rank;
     return plan;
 }
 
@@ -225,11 +209,14 @@ Plan on_devices_of_one_rank(const Inspection& in, const std::optional<Assignment
     for (std::size_t i = 0; i < in.sums.size(); ++i)
         if (in.sums[i].first < in.sums[i].last) sums.push_back(static_cast<std::int32_t>(i));
     auto all = ways_for_devices(in, sums, true);
-    const auto usual = asked ? *asked : of_one_rank(in);
-    const auto assignment_for = [&](const std::string& blocks) {
-        if (asked || blocks == "columns") return usual;
-        const auto* name = blocks == "worst_fit" ? "stationary_b" : "outer_product";
-        return usual.algorithm == name ? usual : blocks == "worst_fit" ? stationary_b(in) : outer_product(in);
+    const auto usual = asked ? *asked : row_for_one_rank(in).assign(in);
+    const auto assignment_for = [&](Blocks blocks) {
+        if (asked || blocks == Blocks::columns) return usual;
+        // Blocks of C that stay, whole or in strips, are patches that leave early.
+        const auto published = blocks == Blocks::stay || blocks == Blocks::strips ? Blocks::patches : blocks;
+        for (const auto& row : algorithms())
+            if (row.blocks == published && row.algorithm != usual.algorithm) return row.assign(in);
+        return usual;
     };
     // The best by counting first: what follows may then be left out.
     std::stable_sort(all.ways.begin(), all.ways.end(), [](const DeviceCut& x, const DeviceCut& y) {
@@ -237,18 +224,20 @@ Plan on_devices_of_one_rank(const Inspection& in, const std::optional<Assignment
     });
     Weighing weighing(in, kSameCount);
     for (auto& cut : all.ways) {
-        auto assignment = assignment_for(cut.counted.blocks);
+        auto assignment = assignment_for(cut.blocks);
         weighing.add({std::move(assignment), std::move(cut)});
     }
-    for (auto& c : all.refused) {
-        c.algorithm = assignment_for(c.blocks).algorithm;
+    for (const auto blocks : all.refused) {
+        PlanCandidate c{assignment_for(blocks).algorithm, "does not fit the memory"};
+        c.possible = false;
+        c.blocks = {blocks};
         weighing.candidates.push_back(std::move(c));
     }
     auto plan = weighing.take();
     if (plan.candidates.size() == 1)
-        plan.decided = in.request.blocks != "auto" ? "these blocks are asked for"
-                       : all.nothing_twice         ? "nothing is loaded twice: no way can load less"
-                                                   : "no other way goes with what is asked for";
+        plan.decided = in.request.how.blocks != Blocks::automatic ? "these blocks are asked for"
+                       : all.nothing_twice                        ? "nothing is loaded twice: no way can load less"
+                                                                  : "no other way goes with what is asked for";
     if (!asked) list_others(plan);
     return plan;
 }
@@ -259,27 +248,24 @@ Plan across_ranks(const Inspection& in) {
     std::vector<Way> ways;
     std::vector<PlanCandidate> counted;
     const bool many = in.product.products.size() > kManyProducts;
-    for (const auto& [name, make] : kAlgorithms) {
-        auto assignment = with_its_grid(make(in), in.request);
+    for (const auto& row : algorithms()) {
+        auto assignment = with_its_grid(row.assign(in), in.request.how);
         auto counts = many && assignment.possible ? rank_costs(in, assignment) : std::nullopt;
-        if (counts) counted.push_back({name, "", counts->sent_bytes, counts->busiest_seconds});
+        if (counts) counted.push_back({row.algorithm, "", counts->sent_bytes, counts->busiest_seconds});
         ways.push_back({std::move(assignment), {}, counts});
     }
     std::vector<std::size_t> order(ways.size());
     std::iota(order.begin(), order.end(), 0);
     if (!counted.empty()) {
-        const auto& first = counted[cheapest(counted)].algorithm;
+        const auto first = counted[cheapest(counted)].algorithm;
         std::stable_partition(order.begin(), order.end(),
                               [&](std::size_t i) { return ways[i].assignment.algorithm == first; });
     }
     Weighing weighing(in, kSameTime);
     for (const auto i : order) weighing.add(std::move(ways[i]));
     auto plan = weighing.take();
-    const auto place = [](const PlanCandidate& c) {
-        return std::find_if(kAlgorithms.begin(), kAlgorithms.end(), [&](auto& a) { return c.algorithm == a.first; });
-    };
     std::stable_sort(plan.candidates.begin(), plan.candidates.end(),
-                     [&](const auto& x, const auto& y) { return place(x) < place(y); });
+                     [](const auto& x, const auto& y) { return x.algorithm < y.algorithm; });
     return plan;
 }
 
@@ -309,23 +295,18 @@ std::string choose(std::vector<PlanCandidate>& candidates, std::size_t chosen, d
 }
 
 Plan build_plan(const PlanRequest& request, const MachineModel& machine) {
-    std::vector<const char*> names{"auto"};
-    for (const auto& [name, make] : kAlgorithms) names.push_back(name);
-    require(std::find(names.begin(), names.end(), request.algorithm) != names.end(),
-            "algorithm '{}': one of {} is possible", request.algorithm, fmt::join(names, ", "));
     require(machine.ranks >= 1, "a machine of {} ranks", machine.ranks);
-    require((request.grid_rows == 0) == (request.grid_cols == 0) && request.grid_rows >= 0 && request.grid_cols >= 0 &&
-                (request.grid_rows == 0 || request.grid_rows * request.grid_cols == machine.ranks),
-            "a grid of {} x {} for {} ranks", request.grid_rows, request.grid_cols, machine.ranks);
+    const auto& how = request.how;
+    require((how.grid_rows == 0) == (how.grid_cols == 0) && how.grid_rows >= 0 && how.grid_cols >= 0 &&
+                (how.grid_rows == 0 || how.grid_rows * how.grid_cols == machine.ranks),
+            "a grid of {} x {} for {} ranks", how.grid_rows, how.grid_cols, machine.ranks);
     const Inspection in(request, machine);
     check_parameters(in);
 
     const bool one_with_devices = machine.ranks == 1 && machine.devices_per_rank > 0;
-    if (request.algorithm != "auto") {
-        const auto it = std::find_if(kAlgorithms.begin(), kAlgorithms.end(),
-                                     [&](const auto& a) { return request.algorithm == a.first; });
-        const auto assignment = with_its_grid(it->second(in), request);
-        require(assignment.possible, "algorithm '{}' cannot do '{}': {}", request.algorithm, request.spec->text(),
+    if (how.algorithm != Algorithm::automatic) {
+        const auto assignment = with_its_grid(row_of(how.algorithm).assign(in), how);
+        require(assignment.possible, "algorithm '{}' cannot do '{}': {}", name(how.algorithm), request.spec->text(),
                 assignment.reason);
         if (one_with_devices) return on_devices_of_one_rank(in, assignment);
         auto plan = write_plan(in, assignment);

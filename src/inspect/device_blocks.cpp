@@ -32,13 +32,13 @@ class Ways {
     Ways(const Inspection& in, const std::vector<std::int32_t>& sums, bool every)
         : in_(in),
           sums_(sums),
-          rule_(in.request.blocks),
+          rule_(in.request.how.blocks),
           every_(every),
           devices_(in.machine.devices_per_rank),
           budget_(device_budget(in)),
           memory_(device_room(in)),
           made_b_(!in.stored(Operand::b)),
-          asked_(in.request.parameters),
+          asked_(in.request.how.parameters),
           buffers_(asked_.lookahead ? *asked_.lookahead + 1 : 1),
           most_rows_(asked_.block_rows ? static_cast<std::size_t>(*asked_.block_rows) : SIZE_MAX),
           most_cols_(asked_.block_cols ? static_cast<std::size_t>(*asked_.block_cols) : SIZE_MAX) {
@@ -48,21 +48,19 @@ class Ways {
 
     DeviceWays form() {
         std::optional<BudgetError> refused;
-        const auto attempt = [&](const char* name, auto&& add) {
+        const auto attempt = [&](Blocks blocks, auto&& add) {
             try {
                 add();
             } catch (const BudgetError& e) {
-                PlanCandidate c;
-                c.blocks = name;
-                c.possible = false;
-                c.reason = "does not fit the memory";
-                out_.refused.push_back(std::move(c));
+                out_.refused.push_back(blocks);
                 if (!refused || e.smallest_bytes() < refused->smallest_bytes()) refused.emplace(e);
             }
         };
-        if (rule_ != "worst_fit") attempt(whole_columns() ? "columns" : "patches", [&] { add_neighbours(); });
-        if (rule_ == "worst_fit" || (rule_ == "auto" && !asked_.block_rows && (every_ || !out_.nothing_twice)))
-            attempt("worst_fit", [&] { add_worst_fit(); });
+        if (rule_ != Blocks::worst_fit)
+            attempt(whole_columns() ? Blocks::columns : Blocks::patches, [&] { add_neighbours(); });
+        if (rule_ == Blocks::worst_fit ||
+            (rule_ == Blocks::automatic && !asked_.block_rows && (every_ || !out_.nothing_twice)))
+            attempt(Blocks::worst_fit, [&] { add_worst_fit(); });
         if (out_.ways.empty()) throw *refused;
         return std::move(out_);
     }
@@ -76,7 +74,8 @@ class Ways {
     void add_neighbours() {
         const auto need = check(whole_columns() ? largest_column(false) : largest_tile(), largest_unit(false));
         const std::int64_t share = (total_c_ + devices_ - 1) / devices_;
-        if (const auto n = asked_.block_share || rule_ != "auto" ? 1 : staying_blocks(share, need.c); n > 1) {
+        if (const auto n = asked_.block_share || rule_ != Blocks::automatic ? 1 : staying_blocks(share, need.c);
+            n > 1) {
             // Nothing is ever loaded twice: blocks only let C leave early.
             add_staying(need, share, n);
             out_.nothing_twice = true;
@@ -99,8 +98,8 @@ class Ways {
         }
         const bool cut_rows = asked_.block_rows && *asked_.block_rows < in_.rows;
         std::vector<int> row_cuts;
-        if (rule_ != "patches" || cut_rows) row_cuts.push_back(1);
-        if (rule_ != "columns" && !whole_columns() && !asked_.block_rows)
+        if (rule_ != Blocks::patches || cut_rows) row_cuts.push_back(1);
+        if (rule_ != Blocks::columns && !whole_columns() && !asked_.block_rows)
             for (int n = 2; n <= std::min(in_.rows, 64); n += n < 4 ? 1 : n / 2) row_cuts.push_back(n);
         if (row_cuts.empty()) row_cuts.push_back(1);  // patches that reach from the first row to the last
         std::int64_t fewest = INT64_MAX;
@@ -113,8 +112,8 @@ class Ways {
                 regions = 2 * largest <= rest ? 2 : 1;
             }
             const bool columns = n == 1 && !cut_rows;
-            auto way =
-                counted(columns ? "columns" : "patches", share_out(std::move(blocks), regions), need.unit, false);
+            auto way = counted(columns ? Blocks::columns : Blocks::patches, share_out(std::move(blocks), regions),
+                               need.unit, false);
             const auto loads = way.counted.bytes_loaded;
             if (columns)
                 out_.ways.push_back(std::move(way));
@@ -136,13 +135,13 @@ class Ways {
         std::vector<DeviceLayout> one(1);
         if (devices_ == 1 && !asked_.block_rows && !asked_.block_cols &&
             strips_of(in_, sums_, n, memory_, kStayingRegions, one[0])) {
-            out_.ways.push_back(counted("strips", std::move(one), need.unit, false));
+            out_.ways.push_back(counted(Blocks::strips, std::move(one), need.unit, false));
             if (!every_) return;
         }
         const auto row_cuts = static_cast<int>(std::sqrt(static_cast<double>(n * devices_)));
         const auto cap = std::max(need.c, share / n + share / (8 * n));
         auto blocks = patches_of(in_, sums_, row_cuts, {cap, most_rows_, most_cols_});
-        out_.ways.push_back(counted("stay", share_out(std::move(blocks), kStayingRegions), need.unit, false));
+        out_.ways.push_back(counted(Blocks::stay, share_out(std::move(blocks), kStayingRegions), need.unit, false));
     }
 
     /// Published: blocks of at most half the memory.
@@ -153,11 +152,11 @@ class Ways {
         std::vector<DeviceLayout> devices(static_cast<std::size_t>(devices_));
         for (auto& b : worst_fit(in_, sums_, devices_, {cap, most_rows_, most_cols_}))
             devices[b.device].blocks.push_back(std::move(b));
-        out_.ways.push_back(counted("worst_fit", std::move(devices), need.unit, true));
+        out_.ways.push_back(counted(Blocks::worst_fit, std::move(devices), need.unit, true));
     }
 
     /// Counts what it loads and how long the busiest device or link is at work, with what cannot be hidden.
-    DeviceCut counted(const char* name, std::vector<DeviceLayout> devices, std::int64_t unit, bool held) {
+    DeviceCut counted(Blocks blocks, std::vector<DeviceLayout> devices, std::int64_t unit, bool held) {
         DeviceCut way;
         way.devices = std::move(devices);
         way.limits = {memory_,
@@ -167,7 +166,7 @@ class Ways {
                       asked_.chunk_share ? part(asked_.chunk_share, memory_) : 0,
                       asked_.depth.value_or(0)};
         auto& seen = way.counted;
-        seen.blocks = name;
+        way.blocks = blocks;
         const auto& m = in_.machine;
         const auto over = [](double amount, double rate) { return rate > 0 ? amount / rate : 0; };
         const double from_host = m.host_to_device.bytes_per_second, from_device = m.device_to_device.bytes_per_second;
@@ -331,7 +330,7 @@ class Ways {
 
     const Inspection& in_;
     const std::vector<std::int32_t>& sums_;
-    const std::string& rule_;  // auto, columns, patches or worst_fit
+    Blocks rule_;
     bool every_;
     int devices_;
     std::int64_t budget_, memory_;
@@ -378,12 +377,12 @@ void note(const Inspection& in, const DeviceLayout& d, std::int64_t memory, Plan
 }  // namespace
 
 void check_parameters(const Inspection& in) {
-    const auto& wanted = in.request.blocks;
-    require(wanted == "auto" || wanted == "columns" || wanted == "patches" || wanted == "worst_fit",
-            "blocks '{}': one of auto, columns, patches, worst_fit is possible", wanted);
-    require(wanted != "patches" || in.stored(Operand::b) || in.machine.devices_per_rank == 0,
+    const auto wanted = in.request.how.blocks;
+    require(wanted != Blocks::stay && wanted != Blocks::strips, "blocks '{}' are the planner's own choice",
+            name(wanted));
+    require(wanted != Blocks::patches || in.stored(Operand::b) || in.machine.devices_per_rank == 0,
             "blocks 'patches': B is made on demand, each tile once: its columns stay whole (columns, worst_fit)");
-    const auto& p = in.request.parameters;
+    const auto& p = in.request.how.parameters;
     const bool devices = in.machine.devices_per_rank > 0;
     const auto share = [&](const char* name, const std::optional<double>& x) {
         if (!x) return;
@@ -402,8 +401,8 @@ void check_parameters(const Inspection& in) {
     count("depth", p.depth, 1, INT32_MAX);
     count("lookahead", p.lookahead, 0, kMostLookahead);
     if (p.block_rows && *p.block_rows < in.rows) {
-        require(wanted == "auto" || wanted == "patches", "block rows {}: {} has whole columns in its blocks",
-                *p.block_rows, wanted);
+        require(wanted == Blocks::automatic || wanted == Blocks::patches,
+                "block rows {}: {} has whole columns in its blocks", *p.block_rows, name(wanted));
         require(in.stored(Operand::b), "block rows {}: B is made on demand, each tile once: its columns stay whole",
                 *p.block_rows);
     }

@@ -80,7 +80,8 @@ struct ChunkLimits {
 struct DeviceCut {
     std::vector<DeviceLayout> devices;
     ChunkLimits limits;
-    PlanCandidate counted;     // its blocks' name, what they load, and about how long that and the products take
+    Blocks blocks = Blocks::automatic;
+    PlanCandidate counted;     // what its blocks load, and about how long that and the products take
     double least_seconds = 0;  // no plan of these blocks can take less
     // Known once it is cut into chunks.
     PlanParameters used;  // the largest of any device
@@ -100,9 +101,9 @@ void cut_chunks(const Inspection& in, const ChunkLimits& limits, DeviceLayout& l
 void check_parameters(const Inspection& in);
 
 struct DeviceWays {
-    std::vector<DeviceCut> ways;         // one at least; not yet cut into chunks
-    std::vector<PlanCandidate> refused;  // those that take more memory than there is
-    bool nothing_twice = false;          // one of them loads no tile twice: no way can load less
+    std::vector<DeviceCut> ways;  // one at least; not yet cut into chunks
+    std::vector<Blocks> refused;  // those that take more memory than there is
+    bool nothing_twice = false;   // one of them loads no tile twice: no way can load less
 };
 /// The ways that were asked for. Without `every`, none that cannot load less than one that is there.
 /// Throws BudgetError where a device's memory is too small for all of them.

@@ -56,10 +56,9 @@ class DeviceWorker final : public Worker {
         std::vector<std::int32_t> work;
         for (auto i : sums) (in_.sums[i].first < in_.sums[i].last ? work : empty_).push_back(i);
         auto cut = w_.device_cut ? std::move(*w_.device_cut) : cut_for_devices(in_, work);
-        const auto& how = cut.counted.blocks;
         if (!work.empty()) {
-            auto& blocks = w_.plan.blocks;  // each name once
-            if (blocks.find(how) == std::string::npos) blocks += (blocks.empty() ? "" : ", ") + how;
+            auto& blocks = w_.plan.blocks;  // each way once
+            if (std::find(blocks.begin(), blocks.end(), cut.blocks) == blocks.end()) blocks.push_back(cut.blocks);
             w_.plan.memory_case = std::max(w_.plan.memory_case, cut.memory_case);
             keep_largest(w_.plan.used, cut.used);
         }
@@ -323,7 +322,7 @@ std::vector<std::int32_t> DeviceWorker::bring(int d, const std::vector<ChunkTile
                 n.made_bytes += tile.bytes;
                 ++n.made_tiles;
             }
-            if (source != made) (o == 0 ? n.loaded_a : n.loaded_b) += tile.bytes;
+            if (source != made) n.loaded(tile.operand) += tile.bytes;
             lane.at[o][tile.slot] = w_.add_arrival(tile.operand, tile.slot,
                                                    (tile.resident ? resident : base) + tile.offset, tile.bytes, taken);
             lane.in_use[o][tile.slot] = tile.resident ? INT32_MAX : static_cast<std::int32_t>(t);
@@ -388,7 +387,7 @@ void DeviceWorker::emit_arrivals(int d, std::size_t t) {
     const auto& tiles = chunk(lane, t).tiles;
     std::vector<ChunkTile> stay, go;
     for (const auto& tile : tiles) (tile.resident ? stay : go).push_back(tile);
-    auto steps = bring(d, stay, 0, t, in_.request.parameters.lookahead ? after : -1);
+    auto steps = bring(d, stay, 0, t, in_.request.how.parameters.lookahead ? after : -1);
     for (const auto& tile : stay)
         lane.now[static_cast<int>(tile.operand)][tile.slot] = lane.at[static_cast<int>(tile.operand)][tile.slot];
     make_b(lane, go, t);

@@ -12,7 +12,7 @@ namespace tessera {
 namespace {
 
 /// The tiles of an accumulated C that no product reaches are result tiles too, with no products.
-ProductShape with_tiles_of(ProductShape product, const Shape& old, const ContractionSpec& spec, bool filtered) {
+ProductShape with_tiles_of(ProductShape product, const Shape& old, const MatrixView& view, bool filtered) {
     const auto& grid = product.c.grid();
     ProductShape out;
     out.segments = product.segments;
@@ -37,10 +37,7 @@ ProductShape with_tiles_of(ProductShape product, const Shape& old, const Contrac
             out.first.push_back(product.first[i + 1]);
             ++i;
         } else {
-            std::int64_t row = 0, col = 0;
-            const auto at = grid.coordinates(TileOrdinal{tile});
-            for (int d = 0; d < grid.rank(); ++d)
-                (spec.role(spec.c()[d]) == LabelRole::free_b ? col : row) += at[d] * grid.ordinal_strides()[d];
+            const auto [row, col] = view.place(grid, TileOrdinal{tile});
             norms.push_back(0);
             out.row.push_back(row);
             out.col.push_back(col);
@@ -81,15 +78,11 @@ std::int32_t number(const std::vector<std::int64_t>& values, std::vector<std::in
     return static_cast<std::int32_t>(distinct.size());
 }
 
-/// Bytes of a tile as a padded matrix; its columns are these labels.
-std::vector<std::int64_t> device_bytes(const Shape& shape, const ContractionSpec& spec, const std::string& labels,
-                                       LabelRole columns, std::int64_t element) {
+/// Bytes of each tile as a padded matrix.
+std::vector<std::int64_t> device_bytes_of(const Shape& shape, const MatrixView& view, Operand o, std::int64_t element) {
     std::vector<std::int64_t> out(static_cast<std::size_t>(shape.tile_count()));
     for (std::int64_t s = 0; s < shape.tile_count(); ++s) {
-        const auto extents = shape.grid().tile_extents(shape.tile(s));
-        std::int64_t rows = 1, cols = 1;
-        for (int d = 0; d < extents.size(); ++d)
-            (spec.role(labels[static_cast<std::size_t>(d)]) == columns ? cols : rows) *= extents[d];
+        const auto [rows, cols] = view.sides(o, shape.grid().tile_extents(shape.tile(s)));
         out[s] = device_tile_bytes(1, rows, cols, element);
     }
     return out;
@@ -97,25 +90,21 @@ std::vector<std::int64_t> device_bytes(const Shape& shape, const ContractionSpec
 
 }  // namespace
 
-Inspection::Inspection(const PlanRequest& r, const MachineModel& m) : request(r), machine(m) {
+Inspection::Inspection(const PlanRequest& r, const MachineModel& m) : request(r), machine(m), view(*r.spec) {
     require(!r.accumulate || !r.screening.given, "'{}': with a given result shape no tiles of C are added to it",
             r.spec->text());
     auto screening = r.screening;
     screening.added = r.accumulate;
-    product = product_shape(*r.spec, *r.a, *r.b, screening);
-    if (r.accumulate) product = with_tiles_of(std::move(product), *r.accumulate, *r.spec, r.screening.filter > 0);
-    flop_factor = r.scalar == ScalarKind::c64 || r.scalar == ScalarKind::c128 ? 4 : 1;
+    product = product_shape(*r.spec, *r.a, *r.b, screening, r.planning_memory);
+    if (r.accumulate) product = with_tiles_of(std::move(product), *r.accumulate, view, r.screening.filter > 0);
+    flop_factor = flops_per_multiply_add(r.scalar) / 2;
 
     // Flops of a product, where the sums of a tile share its products.
     std::vector<double> columns_b;
     if (product.segments > 1) {
         columns_b.assign(static_cast<std::size_t>(r.b->tile_count()), 2 * flop_factor);
-        for (std::int64_t t = 0; t < r.b->tile_count(); ++t) {
-            const auto extents = r.b->grid().tile_extents(r.b->tile(t));
-            for (int d = 0; d < extents.size(); ++d)
-                if (r.spec->role(r.spec->b()[static_cast<std::size_t>(d)]) == LabelRole::free_b)
-                    columns_b[t] *= static_cast<double>(extents[d]);
-        }
+        for (std::int64_t t = 0; t < r.b->tile_count(); ++t)
+            columns_b[t] *= static_cast<double>(view.sides(Operand::b, r.b->grid().tile_extents(r.b->tile(t))).cols);
     }
     const auto flops_of = [&](std::int64_t c, std::int64_t begin, std::int64_t end) {
         if (columns_b.empty()) return product.tile_flops[static_cast<std::size_t>(c)] * flop_factor;
@@ -156,8 +145,7 @@ Inspection::Inspection(const PlanRequest& r, const MachineModel& m) : request(r)
         const auto at = grid.coordinates(product.c.tile(c));
         IndexVector new_row, new_col;
         for (int d = 0; d < grid.rank(); ++d)
-            (r.spec->role(r.spec->c()[static_cast<std::size_t>(d)]) == LabelRole::free_b ? new_col : new_row)
-                .push_back(at[d]);
+            (view.part(Operand::c, d) == MatrixPart::column ? new_col : new_row).push_back(at[d]);
         ra = new_row;
         ca = new_col;
     }
@@ -165,32 +153,28 @@ Inspection::Inspection(const PlanRequest& r, const MachineModel& m) : request(r)
     const auto element = bytes_of(r.scalar);
     for (const auto o : {Operand::a, Operand::b, Operand::c}) {
         const auto& s = shape(o);
-        auto& host = host_bytes[static_cast<int>(o)];
+        auto& host = host_bytes[o];
         host.resize(static_cast<std::size_t>(s.tile_count()));
         for (std::int64_t t = 0; t < s.tile_count(); ++t)
             host[t] = align_up(s.grid().tile_elements(s.tile(t)) * element);
-        if (m.devices_per_rank > 0)
-            device_bytes[static_cast<int>(o)] =
-                tessera::device_bytes(s, *r.spec, o == Operand::c ? r.spec->c() : r.spec->labels(static_cast<int>(o)),
-                                      o == Operand::a ? LabelRole::contracted : LabelRole::free_b, element);
+        if (m.devices_per_rank > 0) device_bytes[o] = device_bytes_of(s, view, o, element);
     }
 }
 
-char widest_label(const Inspection& in, const std::string& labels, const TileGrid& grid, LabelRole role) {
+char widest_label(const Inspection& in, Operand o, MatrixPart part) {
+    const auto& grid = in.shape(o).grid();
     char best = 0;
     std::int64_t tiles = 0;
     for (int d = 0; d < grid.rank(); ++d) {
-        const char l = labels[static_cast<std::size_t>(d)];
-        if (in.request.spec->role(l) != role || grid.tiling(d).tile_count() <= tiles) continue;
-        best = l;
+        if (in.view.part(o, d) != part || grid.tiling(d).tile_count() <= tiles) continue;
+        best = in.view.labels[o][static_cast<std::size_t>(d)];
         tiles = grid.tiling(d).tile_count();
     }
     return best;
 }
 
 Distribution deal(const Inspection& in, Operand o, std::vector<std::pair<char, Distribution::Axis>> wanted) {
-    const auto& spec = *in.request.spec;
-    const auto& labels = o == Operand::c ? spec.c() : spec.labels(static_cast<int>(o));
+    const auto& labels = in.view.labels[o];
     std::vector<Distribution::Axis> axes(labels.size());
     for (const auto& [label, axis] : wanted)
         if (const auto d = labels.find(label); label != 0 && d != std::string::npos) axes[d] = axis;

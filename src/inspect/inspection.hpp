@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "index/matrix_view.hpp"
 #include "inspect/build_plan.hpp"
 
 namespace tessera {
@@ -22,25 +23,33 @@ struct Inspection {
 
     const PlanRequest& request;
     const MachineModel& machine;
+    MatrixView view;
     ProductShape product;
     std::vector<SegmentSum> sums;         // by result tile
     std::vector<std::int32_t> first_sum;  // per result slot + 1
     std::vector<std::int32_t> row, col;   // per result slot: dense numbers of its row and column
     std::int32_t rows = 0, cols = 0;
     std::vector<IndexVector> row_at, col_at;  // tile coordinates of a row (free A), of a column (free B)
-    std::vector<std::int64_t> host_bytes[3], device_bytes[3];
-    double flop_factor = 1;  // complex arithmetic
+    PerOperand<std::vector<std::int64_t>> host_bytes, device_bytes;  // per slot
+    double flop_factor = 1;                                          // complex arithmetic
 
     const Shape& shape(Operand o) const {
         return o == Operand::a ? *request.a : o == Operand::b ? *request.b : product.c;
     }
     SourceKind source(Operand o) const { return o == Operand::a ? request.source_a : request.source_b; }
     bool stored(Operand o) const { return source(o) == SourceKind::stored; }
-    const std::vector<std::int64_t>& bytes(Operand o) const { return host_bytes[static_cast<int>(o)]; }
-    const std::vector<std::int64_t>& bytes_on_device(Operand o) const { return device_bytes[static_cast<int>(o)]; }
+    const std::vector<std::int64_t>& bytes(Operand o) const { return host_bytes[o]; }
+    const std::vector<std::int64_t>& bytes_on_device(Operand o) const { return device_bytes[o]; }
     /// What a tile is when it travels: its elements, without the padding between tiles.
     std::int64_t payload(Operand o, std::int32_t slot) const {
         return shape(o).grid().tile_elements(shape(o).tile(slot)) * bytes_of(request.scalar);
+    }
+    /// Where an operand lies: as it is asked for, else as the assignment likes it.
+    const Distribution& distribution(Operand o, const PerOperand<Distribution>& liked) const {
+        const auto& asked = o == Operand::a   ? request.distribution_a
+                            : o == Operand::b ? request.distribution_b
+                                              : request.distribution_c;
+        return asked ? *asked : liked[o];
     }
     std::int32_t tile_of(Operand o, std::int64_t p) const {
         return o == Operand::a ? product.products[p].a : product.products[p].b;
@@ -49,21 +58,17 @@ struct Inspection {
 
 /// Which rank works on which sum, and how the tensors lie.
 struct Assignment {
-    std::string algorithm, reason;
+    Algorithm algorithm = Algorithm::automatic;
+    std::string reason;
     bool possible = true;
     bool by_column = false;  // work goes column by column of C
     int grid_rows = 1, grid_cols = 1;
-    Distribution a, b, c;
+    PerOperand<Distribution> lies;
     std::vector<std::int32_t> rank_of;  // per sum
 };
 
-Assignment stationary_b(const Inspection& in);
-Assignment outer_product(const Inspection& in);
-Assignment split_k(const Inspection& in);
-Assignment replicate_b(const Inspection& in);
-
-/// The label of this role, in this operand, that has the most tiles; 0 where there is none.
-char widest_label(const Inspection& in, const std::string& labels, const TileGrid& grid, LabelRole role);
+/// Of this part of the operand's matrix, the label that has the most tiles; 0 where there is none.
+char widest_label(const Inspection& in, Operand o, MatrixPart part);
 /// Each named label of an operand dealt to so many ranks.
 Distribution deal(const Inspection& in, Operand o, std::vector<std::pair<char, Distribution::Axis>> axes);
 /// p x q as square as it gets, p * q == ranks, p <= q.

@@ -1,38 +1,37 @@
 // Dense or near-square (Herault et al., ScalA 2019): tiles dealt cyclically over a p x q grid; the owner of a tile of C
 // computes it, and gets the tiles of A and B that it needs.
 
-#include "inspect/inspection.hpp"
+#include "inspect/algorithms.hpp"
 
 namespace tessera {
 
 Assignment outer_product(const Inspection& in) {
     Assignment out;
-    out.algorithm = "outer_product";
+    out.algorithm = Algorithm::outer_product;
     out.reason = "tiles of C stay where they are stored; A and B come to them";
     // Rows are worked off in turn, so that tiles of A are used while they are in cache.
     out.by_column = !in.stored(Operand::b) && in.stored(Operand::a);
     const int ranks = in.machine.ranks;
     auto [p, q] = near_square(ranks);
     if (in.rows > in.cols) std::swap(p, q);
-    if (in.request.grid_rows > 0) {
-        p = in.request.grid_rows;
+    if (in.request.how.grid_rows > 0) {
+        p = in.request.how.grid_rows;
         q = ranks / p;
     }
-    const auto& spec = *in.request.spec;
-    const char m = widest_label(in, spec.a(), in.request.a->grid(), LabelRole::free_a);
-    const char n = widest_label(in, spec.b(), in.request.b->grid(), LabelRole::free_b);
-    const char k = widest_label(in, spec.a(), in.request.a->grid(), LabelRole::contracted);
-    const char h = widest_label(in, spec.c(), in.product.c.grid(), LabelRole::batch);
+    const char m = widest_label(in, Operand::a, MatrixPart::row);
+    const char n = widest_label(in, Operand::b, MatrixPart::column);
+    const char k = widest_label(in, Operand::a, MatrixPart::column);
+    const char h = widest_label(in, Operand::c, MatrixPart::batch);
     const char row = m ? m : h, col = n ? n : h;
     if (!row || row == col) q = row || col ? ranks : 1, p = 1;
     if (row && !col) p = ranks, q = 1;
     out.grid_rows = p;
     out.grid_cols = q;
     const Distribution::Axis rows{p}, cols{q};
-    out.a = deal(in, Operand::a, {{k, cols}, {row, rows}});
-    out.b = deal(in, Operand::b, {{k, rows}, {col, cols}});
-    out.c = deal(in, Operand::c, {{row, rows}, {col, cols}});
-    const auto& owner = in.request.distribution_c ? *in.request.distribution_c : out.c;
+    out.lies.a = deal(in, Operand::a, {{k, cols}, {row, rows}});
+    out.lies.b = deal(in, Operand::b, {{k, rows}, {col, cols}});
+    out.lies.c = deal(in, Operand::c, {{row, rows}, {col, cols}});
+    const auto& owner = in.distribution(Operand::c, out.lies);
     out.rank_of.reserve(in.sums.size());
     for (const auto& s : in.sums) out.rank_of.push_back(owner.owner(in.product.c.grid(), in.product.c.tile(s.c)));
     return out;

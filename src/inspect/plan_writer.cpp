@@ -51,27 +51,24 @@ std::int32_t PlanWriter::add_arrival(Operand o, std::int32_t slot, std::int64_t 
 /// Distributions, owners, and what every rank holds for the whole run.
 void PlanWriter::lay_out() {
     const auto& r = in.request;
-    plan.distribution_a = r.distribution_a ? *r.distribution_a : how.a;
-    plan.distribution_b = r.distribution_b ? *r.distribution_b : how.b;
-    plan.distribution_c = r.distribution_c ? *r.distribution_c : how.c;
+    plan.distribution_a = in.distribution(Operand::a, how.lies);
+    plan.distribution_b = in.distribution(Operand::b, how.lies);
+    plan.distribution_c = in.distribution(Operand::c, how.lies);
     const auto ranks = static_cast<std::size_t>(plan.ranks);
     plan.rank_counts.resize(ranks);
     plan.device_counts.resize(ranks * static_cast<std::size_t>(plan.devices_per_rank));
     arena.assign(ranks, 0);
     fixed.assign(ranks, r.other_bytes);
     for (const auto o : {Operand::a, Operand::b, Operand::c}) {
-        const auto& d = o == Operand::a   ? plan.distribution_a
-                        : o == Operand::b ? plan.distribution_b
-                                          : plan.distribution_c;
+        const auto& d = plan.distribution(o);
         const auto& shape = in.shape(o);
-        auto& owner = owner_[static_cast<int>(o)];
+        auto& owner = owner_[o];
         owner.assign(static_cast<std::size_t>(shape.tile_count()), 0);
         if (plan.ranks > 1)
             for (std::int64_t s = 0; s < shape.tile_count(); ++s) owner[s] = d.owner(shape.grid(), shape.tile(s));
         if (o != Operand::c && !in.stored(o)) continue;
         for (std::int64_t s = 0; s < shape.tile_count(); ++s) {
-            auto& n = plan.rank_counts[owner[s]];
-            (o == Operand::a ? n.stored_a : o == Operand::b ? n.stored_b : n.stored_c) += in.bytes(o)[s];
+            plan.rank_counts[owner[s]].stored(o) += in.bytes(o)[s];
             fixed[owner[s]] += in.bytes(o)[s];
         }
     }
@@ -84,14 +81,14 @@ void PlanWriter::place_sums() {
     joined_by_worker_.assign(static_cast<std::size_t>(tiles), false);
     for (std::int32_t c = 0; c < tiles; ++c) {
         bool here = plan.devices_per_rank == 0 && in.first_sum[c + 1] - in.first_sum[c] > 1;
-        for (auto i = in.first_sum[c]; i < in.first_sum[c + 1]; ++i) here = here && how.rank_of[i] == owner_[2][c];
+        for (auto i = in.first_sum[c]; i < in.first_sum[c + 1]; ++i) here = here && how.rank_of[i] == owner_.c[c];
         joined_by_worker_[c] = here;
     }
     plan.sums.reserve(in.sums.size());
     for (std::size_t i = 0; i < in.sums.size(); ++i) {
         const auto& s = in.sums[i];
         const auto rank = how.rank_of[i];
-        const bool in_place = s.index == 0 && owner_[2][s.c] == rank;
+        const bool in_place = s.index == 0 && owner_.c[s.c] == rank;
         plan.sums.push_back({s.c, rank, -1, in_place ? -1 : arena[rank]});
         if (!in_place && !joined_by_worker_[s.c]) arena[rank] += bytes[s.c];
     }
@@ -100,7 +97,7 @@ void PlanWriter::place_sums() {
 }
 
 std::int32_t PlanWriter::sum_at_owner(std::int32_t c, bool in_place) {
-    const auto rank = owner_[2][c];
+    const auto rank = owner_.c[c];
     plan.sums.push_back({c, rank, -1, in_place ? -1 : arena[rank]});
     if (!in_place) arena[rank] += in.bytes(Operand::c)[c];
     return static_cast<std::int32_t>(plan.sums.size()) - 1;
@@ -110,7 +107,7 @@ std::int32_t PlanWriter::sum_at_owner(std::int32_t c, bool in_place) {
 /// owner.
 void PlanWriter::plan_closing(std::int32_t c) {
     Closing out{c, {}, {}, {}, -1};
-    const auto owner = owner_[2][c];
+    const auto owner = owner_.c[c];
     std::vector<std::int32_t> sums;
     for (auto i = in.first_sum[c]; i < in.first_sum[c + 1]; ++i) sums.push_back(i);
     std::vector<bool> moved(sums.size());
@@ -158,7 +155,7 @@ void PlanWriter::gather_needs(int rank, const Worker& worker) {
         messages.push_back({from, begin, static_cast<std::int64_t>(plan.arrivals.size())});
     };
     for (const auto& [o, slot] : worker.needs()) {
-        const auto from = owner_[static_cast<int>(o)][slot];
+        const auto from = owner_[o][slot];
         if (from == rank) continue;
         auto& next = open[from];
         next.tiles.emplace_back(o, slot);
@@ -208,8 +205,8 @@ void PlanWriter::emit_messages() {
 
 /// From here on `at` speaks of this rank.
 void PlanWriter::enter(int rank) {
-    for (int o = 0; o < 2; ++o) at_[o].assign(owner_[o].size(), -1);
-    for (auto i : received_[rank]) at_[static_cast<int>(plan.arrivals[i].operand)][plan.arrivals[i].slot] = i;
+    for (const auto o : {Operand::a, Operand::b}) at_[o].assign(owner_[o].size(), -1);
+    for (auto i : received_[rank]) at_[plan.arrivals[i].operand][plan.arrivals[i].slot] = i;
 }
 
 std::int32_t PlanWriter::add_merge(int rank, const std::vector<PlanMove>& moves) {
@@ -269,7 +266,7 @@ void PlanWriter::emit_closing() {
     for (auto& [pair, o] : open)
         if (!o.moves.empty()) close(pair, o);
     for (const auto& c : closing_) {
-        if (!c.owner.empty()) add_merge(owner_[2][c.c], c.owner);
+        if (!c.owner.empty()) add_merge(owner_.c[c.c], c.owner);
         add_finish(c.result, ready[c.result]);
     }
 }
@@ -320,11 +317,10 @@ Plan PlanWriter::write() {
     plan.threads = in.machine.threads_per_rank;
     plan.grid_rows = how.grid_rows;
     plan.grid_cols = how.grid_cols;
-    plan.grid_given = r.grid_rows > 0;
     plan.budget.host_bytes = r.host_memory;
     if (plan.devices_per_rank > 0)
         plan.budget.device_bytes = r.device_memory > 0 ? r.device_memory : in.machine.device.memory;
-    plan.given = r.parameters;
+    plan.given = r.how;
     plan.filter = r.screening.filter;
     plan.alpha_magnitude = r.screening.alpha_magnitude;
     plan.beta_magnitude = r.screening.beta_magnitude;

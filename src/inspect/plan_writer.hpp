@@ -58,7 +58,7 @@ class PlanWriter {
     /// Adds these sums up, in this order, on their rank's host; the step also completes the sums added to.
     std::int32_t add_merge(int rank, const std::vector<PlanMove>& moves);
     /// Where a stored tile is on the rank at hand: -1 its own storage, else an arrival.
-    std::int32_t at(Operand o, std::int32_t slot) const { return at_[static_cast<int>(o)][slot]; }
+    std::int32_t at(Operand o, std::int32_t slot) const { return at_[o][slot]; }
     std::int64_t host_limit() const { return in.request.host_memory > 0 ? in.request.host_memory : INT64_MAX; }
 
     const Inspection& in;
@@ -93,12 +93,12 @@ class PlanWriter {
     void emit_closing();
     void count();
 
-    std::vector<std::int32_t> owner_[3];  // per operand and slot
-    std::vector<bool> joined_by_worker_;  // per result tile
+    PerOperand<std::vector<std::int32_t>> owner_;  // per slot
+    std::vector<bool> joined_by_worker_;           // per result tile
     std::vector<Closing> closing_;
     std::vector<std::vector<Message>> messages_;       // per receiving rank
     std::vector<std::vector<std::int32_t>> received_;  // per rank: arrivals
-    std::vector<std::int32_t> at_[2];
+    PerOperand<std::vector<std::int32_t>> at_;
 };
 
 }  // namespace tessera

@@ -26,8 +26,7 @@ std::optional<RankCosts> rank_costs(const Inspection& in, const Assignment& how)
     };
     for (const auto o : {Operand::a, Operand::b}) {
         const auto& shape = in.shape(o);
-        const auto& given = o == Operand::a ? in.request.distribution_a : in.request.distribution_b;
-        const auto& lies = given ? *given : o == Operand::a ? how.a : how.b;
+        const auto& lies = in.distribution(o, how.lies);
         std::vector<bool> needed(static_cast<std::size_t>(shape.tile_count()) * ranks);
         for (std::size_t i = 0; i < in.sums.size(); ++i)
             for (auto p = in.sums[i].first; p < in.sums[i].last; ++p)
@@ -44,7 +43,7 @@ std::optional<RankCosts> rank_costs(const Inspection& in, const Assignment& how)
         }
     }
     const auto& c = in.product.c;
-    const auto& lies = in.request.distribution_c ? *in.request.distribution_c : how.c;
+    const auto& lies = in.distribution(Operand::c, how.lies);
     for (std::int32_t t = 0; t < c.tile_count(); ++t) {
         const auto owner = lies.owner(c.grid(), c.tile(t));
         std::int32_t last = owner;  // sums of one rank are joined there, mostly

@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/check.hpp"
-#include "inspect/inspection.hpp"
+#include "inspect/algorithms.hpp"
 
 namespace tessera {
 
@@ -69,12 +68,12 @@ double cost(const Inspection& in, const std::vector<std::int32_t>& rank_of, int 
 
 Assignment stationary_b(const Inspection& in) {
     Assignment out;
-    out.algorithm = "stationary_b";
+    out.algorithm = Algorithm::stationary_b;
     out.by_column = true;
     const int ranks = in.machine.ranks;
     int best = 1;
-    if (in.request.grid_rows > 0) {
-        best = in.request.grid_rows;
+    if (in.request.how.grid_rows > 0) {
+        best = in.request.how.grid_rows;
         out.rank_of = ranks_of_sums(in, best, ranks / best);
     } else {
         double least = 0;
@@ -94,14 +93,13 @@ Assignment stationary_b(const Inspection& in) {
     out.grid_cols = ranks / best;
     out.reason = in.stored(Operand::b) ? "columns of B stay with their rank while A passes by"
                                        : "B is made on demand: each tile once per grid row, used by all rows of A";
-    const auto& spec = *in.request.spec;
-    const char m = widest_label(in, spec.a(), in.request.a->grid(), LabelRole::free_a);
-    const char n = widest_label(in, spec.b(), in.request.b->grid(), LabelRole::free_b);
-    const char k = widest_label(in, spec.a(), in.request.a->grid(), LabelRole::contracted);
+    const char m = widest_label(in, Operand::a, MatrixPart::row);
+    const char n = widest_label(in, Operand::b, MatrixPart::column);
+    const char k = widest_label(in, Operand::a, MatrixPart::column);
     const Distribution::Axis rows{out.grid_rows}, cols{out.grid_cols};
-    out.a = deal(in, Operand::a, {{m, rows}, {k, cols}});
-    out.b = deal(in, Operand::b, {{k, rows}, {n, cols}});
-    out.c = deal(in, Operand::c, {{m, rows}, {n, cols}});
+    out.lies.a = deal(in, Operand::a, {{m, rows}, {k, cols}});
+    out.lies.b = deal(in, Operand::b, {{k, rows}, {n, cols}});
+    out.lies.c = deal(in, Operand::c, {{m, rows}, {n, cols}});
     return out;
 }
 

@@ -9,7 +9,7 @@
 #include "base/units.hpp"
 #include "comm/outcome.hpp"
 #include "io/file.hpp"
-#include "io/hdf5_layout.hpp"
+#include "io/hdf5_file.hpp"
 #include "tensor/exchange.hpp"
 #include "tensor/tensor_impl.hpp"
 #include "tessera/io/hdf5.hpp"
@@ -25,187 +25,6 @@ struct Layout {
     TensorFileInfo info;
     std::vector<std::int64_t> offsets;  // of each slot in tiles/data, in elements
     std::int64_t data_at = 0;           // of tiles/data in the file, in bytes
-};
-
-/// Puts the file's name in front of what is wrong with it.
-template <class Body>
-auto naming(const std::string& path, Body&& body) {
-    try {
-        return body();
-    } catch (const UserError& e) {
-        throw UserError(path + ": " + e.what());
-    } catch (const std::bad_alloc&) {
-        throw MachineError(path + ": not enough memory to read it");
-    }
-}
-
-/// Checked access to the things of a tensor file.
-class LayoutReader {
-  public:
-    explicit LayoutReader(const InputFile& in) : in_(in) {
-        // Through the descriptor we hold: a file renamed over the path in the meantime is another file.
-        std::string path = fmt::format("/proc/self/fd/{}", in.descriptor());
-        if (::access(path.c_str(), R_OK) != 0) path = in.path();
-        require(in.bytes() > 0, "the file is empty");
-        require(H5Fis_hdf5(path.c_str()) > 0, "not an HDF5 file");
-        H5Handle access(H5Pcreate(H5P_FILE_ACCESS));
-        h5_plain_access(access);
-        file_ = H5Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access));
-        require(file_.ok(), "truncated or corrupted: HDF5 cannot open it: {}", h5_reason());
-    }
-
-    void require_group(const char* name) const {
-        require(links_here(name), "not a Tessera tensor: it has no group '{}'", name);
-        const H5Handle group(H5Gopen2(file_, name, H5P_DEFAULT));
-        require(group.ok(), "not a Tessera tensor: '{}' is not a group that can be read: {}", name, h5_reason());
-    }
-
-    /// UserError when it is missing, unless `absent` is given.
-    std::string text(const char* name, const char* absent = nullptr) const {
-        const H5Handle at = attribute(name, absent != nullptr);
-        if (!at.ok()) return absent;
-        const H5Handle type(H5Aget_type(at));
-        require(type.ok() && H5Tget_class(type) == H5T_STRING, "attribute tessera/{} is not a string", name);
-        std::string value;
-        if (H5Tis_variable_str(type) > 0) {  // as h5py writes strings
-            const H5Handle memory(H5Tcopy(H5T_C_S1));
-            H5Tset_size(memory, H5T_VARIABLE);
-            H5Tset_cset(memory, H5Tget_cset(type));
-            char* chars = nullptr;
-            require(H5Aread(at, memory, &chars) >= 0, "attribute tessera/{}: {}", name, h5_reason());
-            if (chars) value = chars;
-            H5free_memory(chars);
-        } else {
-            const std::size_t size = H5Tget_size(type);
-            require(size <= kLongestText, "attribute tessera/{} has {} bytes, at most {} are allowed", name, size,
-                    kLongestText);
-            value.resize(size);
-            require(H5Aread(at, type, value.data()) >= 0, "attribute tessera/{}: {}", name, h5_reason());
-            value.resize(std::min(value.size(), value.find('\0')));
-        }
-        require(value.size() <= kLongestText, "attribute tessera/{} has {} bytes, at most {} are allowed", name,
-                value.size(), kLongestText);
-        for (char c : value)  // it may be shown: one line of plain text
-            require(static_cast<unsigned char>(c) >= 32 && c != 127, "attribute tessera/{} is not plain text", name);
-        return value;
-    }
-
-    std::int64_t integer(const char* name) const {
-        const H5Handle at = attribute(name, false);
-        const H5Handle type(H5Aget_type(at));
-        require(type.ok() && H5Tget_class(type) == H5T_INTEGER, "attribute tessera/{} is not an integer", name);
-        std::int64_t value = 0;
-        require(H5Aread(at, H5T_NATIVE_INT64, &value) >= 0, "attribute tessera/{}: {}", name, h5_reason());
-        return value;
-    }
-
-    std::vector<std::int64_t> integers(const std::string& name) const {
-        const Data set = dataset(name);
-        const H5Handle type(H5Dget_type(set.id));
-        require(H5Tget_class(type) == H5T_INTEGER && H5Tget_size(type) <= 8,
-                "dataset {} holds {} of {} bytes; integers are needed", name, class_name(type), H5Tget_size(type));
-        std::vector<std::int64_t> values(static_cast<std::size_t>(set.size));
-        if (set.size > 0)
-            require(H5Dread(set.id, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) >= 0,
-                    "dataset {}: {}", name, h5_reason());
-        return values;
-    }
-
-    std::vector<double> reals(const std::string& name) const {
-        const Data set = dataset(name);
-        const H5Handle type(H5Dget_type(set.id));
-        require(H5Tget_class(type) == H5T_FLOAT && H5Tget_size(type) <= 8,
-                "dataset {} holds {} of {} bytes; float64 is needed", name, class_name(type), H5Tget_size(type));
-        std::vector<double> values(static_cast<std::size_t>(set.size));
-        if (set.size > 0)
-            require(H5Dread(set.id, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) >= 0,
-                    "dataset {}: {}", name, h5_reason());
-        return values;
-    }
-
-    /// Size and place of a dataset of exactly this element type.
-    std::pair<std::int64_t, std::int64_t> elements(const std::string& name, ScalarKind kind) const {
-        const Data set = dataset(name);
-        const H5Handle type(H5Dget_type(set.id));
-        require(H5Tequal(type, h5_element_type(kind)) > 0,
-                "dataset {} holds {} of {} bytes; the file says its tensor is {} (little-endian{})", name,
-                class_name(type), H5Tget_size(type), tessera::name(kind),
-                bytes_of(kind) == 16 || kind == ScalarKind::c64 ? ", a compound of r and i" : "");
-        return {set.size, set.at};
-    }
-
-  private:
-    static constexpr std::size_t kLongestText = 200;
-    struct Data {
-        H5Handle id;
-        std::int64_t size = 0, at = 0;
-    };
-
-    static std::string_view class_name(hid_t type) {
-        switch (H5Tget_class(type)) {
-            case H5T_INTEGER:
-                return "integers";
-            case H5T_FLOAT:
-                return H5Tget_order(type) == H5T_ORDER_BE ? "big-endian reals" : "reals";
-            case H5T_STRING:
-                return "strings";
-            case H5T_COMPOUND:
-                return "compounds";
-            default:
-                return "elements";
-        }
-    }
-
-    /// True for a thing that lies in this file; links that lead elsewhere do not count.
-    bool links_here(const std::string& name) const {
-        const htri_t there = H5Lexists(file_, name.c_str(), H5P_DEFAULT);
-        require(there >= 0, "corrupted: HDF5 cannot look for {}: {}", name, h5_reason());
-        H5L_info_t info{};
-        return there > 0 && H5Lget_info(file_, name.c_str(), &info, H5P_DEFAULT) >= 0 && info.type == H5L_TYPE_HARD;
-    }
-
-    H5Handle attribute(const char* name, bool optional) const {
-        const H5Handle group(H5Gopen2(file_, "tessera", H5P_DEFAULT));
-        const bool there = H5Aexists(group, name) > 0;
-        if (!there && optional) return H5Handle();
-        require(there, "not a Tessera tensor: attribute tessera/{} is missing", name);
-        H5Handle at(H5Aopen(group, name, H5P_DEFAULT));
-        require(at.ok(), "attribute tessera/{}: {}", name, h5_reason());
-        const H5Handle space(H5Aget_space(at));
-        require(space.ok() && H5Sget_simple_extent_type(space) != H5S_NULL && H5Sget_simple_extent_npoints(space) == 1,
-                "attribute tessera/{} is not a single value", name);
-        return at;
-    }
-
-    /// A dataset of one dimension whose bytes all lie in this file.
-    Data dataset(const std::string& name) const {
-        require(links_here(name), "dataset {} is missing (links do not count)", name);
-        Data set{H5Handle(H5Dopen2(file_, name.c_str(), H5P_DEFAULT))};
-        require(set.id.ok(), "dataset {} cannot be opened: {}", name, h5_reason());
-        const H5Handle space(H5Dget_space(set.id)), type(H5Dget_type(set.id)), creation(H5Dget_create_plist(set.id));
-        require(space.ok() && type.ok() && creation.ok(), "dataset {}: {}", name, h5_reason());
-        require(H5Sget_simple_extent_type(space) == H5S_SIMPLE && H5Sget_simple_extent_ndims(space) == 1,
-                "dataset {} has {} dimensions, must have 1", name, H5Sget_simple_extent_ndims(space));
-        hsize_t extent = 0;
-        require(H5Sget_simple_extent_dims(space, &extent, nullptr) == 1, "dataset {}: {}", name, h5_reason());
-        require(H5Pget_layout(creation) == H5D_CONTIGUOUS && H5Pget_external_count(creation) == 0,
-                "dataset {} is chunked, compressed, compact or elsewhere; it must be contiguous in this file "
-                "(h5repack -f NONE -l CONTI rewrites it)",
-                name);
-        if (extent == 0) return set;
-        const haddr_t at = H5Dget_offset(set.id);
-        const auto file_bytes = static_cast<haddr_t>(in_.bytes());
-        const std::size_t element = H5Tget_size(type);
-        require(element > 0 && at != HADDR_UNDEF && at <= file_bytes && extent <= (file_bytes - at) / element,
-                "truncated or corrupted: dataset {} claims {} elements of {} bytes, the file has {} bytes", name,
-                extent, element, in_.bytes());
-        set.size = static_cast<std::int64_t>(extent);
-        set.at = static_cast<std::int64_t>(at);
-        return set;
-    }
-
-    const InputFile& in_;
-    H5Handle file_;
 };
 
 ScalarKind scalar_kind(const std::string& text) {
@@ -230,7 +49,7 @@ std::optional<std::uint64_t> parse_checksum(const std::string& text) {
 Layout read_layout(const InputFile& in) {
     const std::lock_guard lock(h5_mutex());
     const H5Quiet quiet;
-    const LayoutReader reader(in);
+    const H5Reader reader(in, "tensor");
     Layout layout;
     auto& info = layout.info;
     info.path = in.path();

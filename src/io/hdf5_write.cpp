@@ -6,91 +6,19 @@
 
 #include "base/check.hpp"
 #include "comm/outcome.hpp"
-#include "io/file.hpp"
-#include "io/hdf5_layout.hpp"
+#include "io/hdf5_file.hpp"
 #include "tensor/exchange.hpp"
 #include "tessera/io/hdf5.hpp"
 
 namespace tessera {
 namespace {
 
-/// Creates groups, attributes and datasets in the unfinished file; any failure is the machine's.
-class LayoutWriter {
-  public:
-    explicit LayoutWriter(AtomicFile& out) : out_(out) {
-        H5Handle creation(H5Pcreate(H5P_FILE_CREATE)), access(H5Pcreate(H5P_FILE_ACCESS));
-        // Times would make equal tensors unequal files; format 1.8 protects every header with a checksum.
-        H5Pset_obj_track_times(creation, false);
-        H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_LATEST);
-        h5_plain_access(access);
-        file_ = need(H5Fcreate(out.working_path().c_str(), H5F_ACC_TRUNC, creation, access));
-        group_creation_ = H5Handle(H5Pcreate(H5P_GROUP_CREATE));
-        H5Pset_obj_track_times(group_creation_, false);
-        dataset_creation_ = H5Handle(H5Pcreate(H5P_DATASET_CREATE));
-        H5Pset_obj_track_times(dataset_creation_, false);
-        H5Pset_layout(dataset_creation_, H5D_CONTIGUOUS);
-        H5Pset_alloc_time(dataset_creation_, H5D_ALLOC_TIME_EARLY);
-        H5Pset_fill_time(dataset_creation_, H5D_FILL_TIME_NEVER);
-    }
-
-    H5Handle group(const char* name) {
-        return need(H5Gcreate2(file_, name, H5P_DEFAULT, group_creation_, H5P_DEFAULT));
-    }
-
-    void attribute(hid_t group, const char* name, std::string_view text) {
-        H5Handle type(H5Tcopy(H5T_C_S1));
-        H5Tset_size(type, text.size());
-        H5Tset_strpad(type, H5T_STR_NULLPAD);
-        H5Tset_cset(type, H5T_CSET_UTF8);
-        H5Handle space(H5Screate(H5S_SCALAR));
-        H5Handle at = need(H5Acreate2(group, name, type, space, H5P_DEFAULT, H5P_DEFAULT));
-        check(H5Awrite(at, type, text.data()) >= 0);
-    }
-
-    void attribute(hid_t group, const char* name, std::int64_t value) {
-        H5Handle space(H5Screate(H5S_SCALAR));
-        H5Handle at = need(H5Acreate2(group, name, H5T_STD_I64LE, space, H5P_DEFAULT, H5P_DEFAULT));
-        check(H5Awrite(at, H5T_NATIVE_INT64, &value) >= 0);
-    }
-
-    /// Without contents; returns where in the file they go (-1 for an empty one).
-    std::int64_t dataset(const std::string& name, hid_t file_type, std::int64_t size, hid_t memory_type = -1,
-                         const void* contents = nullptr) {
-        const auto extent = static_cast<hsize_t>(size);
-        H5Handle space(H5Screate_simple(1, &extent, nullptr));
-        H5Handle set =
-            need(H5Dcreate2(file_, name.c_str(), file_type, space, H5P_DEFAULT, dataset_creation_, H5P_DEFAULT));
-        if (size == 0) return -1;
-        if (contents) check(H5Dwrite(set, memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, contents) >= 0);
-        const haddr_t at = H5Dget_offset(set);
-        check(at != HADDR_UNDEF);
-        return static_cast<std::int64_t>(at);
-    }
-
-    void integers(const std::string& name, std::span<const std::int64_t> values) {
-        dataset(name, H5T_STD_I64LE, static_cast<std::int64_t>(values.size()), H5T_NATIVE_INT64, values.data());
-    }
-
-    void close() { check(file_.close()); }
-
-  private:
-    void check(bool ok) {
-        if (!ok) out_.fail("HDF5: " + h5_reason());
-    }
-    H5Handle need(hid_t id) {
-        check(id >= 0);
-        return H5Handle(id);
-    }
-    AtomicFile& out_;
-    H5Handle file_, group_creation_, dataset_creation_;
-};
-
 template <Scalar T>
 std::int64_t write_layout(AtomicFile& out, const Tensor<T>& tensor, std::span<const std::int64_t> offsets,
                           std::uint64_t sum) {
     const std::lock_guard lock(h5_mutex());
     const H5Quiet quiet;
-    LayoutWriter writer(out);
+    H5Writer writer(out);
     const auto& grid = tensor.grid();
     // Space for everything now: a full disk is found before gigabytes are written.
     std::int64_t bytes = offsets.back() * static_cast<std::int64_t>(sizeof(T)) + 24 * tensor.tile_count() + 16384;
@@ -108,11 +36,12 @@ std::int64_t write_layout(AtomicFile& out, const Tensor<T>& tensor, std::span<co
     for (int d = 0; d < tensor.rank(); ++d) writer.integers(fmt::format("tilings/{}", d), grid.tiling(d).sizes());
     const H5Handle shape = writer.group("shape");
     writer.integers("shape/ordinals", tensor.shape().ordinals());
-    writer.dataset("shape/norms", H5T_IEEE_F64LE, tensor.tile_count(), H5T_NATIVE_DOUBLE,
-                   tensor.shape().norms().data());
+    writer.reals("shape/norms", {tensor.tile_count()}, tensor.shape().norms());
     const H5Handle tiles = writer.group("tiles");
     writer.integers("tiles/offsets", offsets);
-    const std::int64_t at = writer.dataset("tiles/data", h5_element_type(ScalarTraits<T>::kind), offsets.back());
+    H5Handle data = writer.dataset("tiles/data", h5_element_type(ScalarTraits<T>::kind), {offsets.back()});
+    const std::int64_t at = offsets.back() > 0 ? writer.place(data) : -1;
+    data.close();
     writer.close();
     return at;
 }

@@ -1,7 +1,9 @@
 #pragma once
-// Pictures: 8-bit RGB in memory, and a PNG writer without dependencies.
+// Pictures: 8-bit RGB in memory, written as PNG by libpng.
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,7 @@ class Image {
     int height() const { return height_; }
     Color& at(int x, int y) { return pixels_[static_cast<std::size_t>(y) * width_ + x]; }
     Color at(int x, int y) const { return pixels_[static_cast<std::size_t>(y) * width_ + x]; }
+    std::span<const Color> pixels() const { return pixels_; }
     /// Pixels x0 <= x < x1, y0 <= y < y1, as far as they lie in the picture.
     void fill(int x0, int y0, int x1, int y1, Color color);
     /// A few words in a 5 x 7 font, each of its pixels `scale` pixels wide; (x, y) is the top left corner.
@@ -32,7 +35,7 @@ class Image {
     std::vector<Color> pixels_;
 };
 
-std::vector<std::byte> encode_png(const Image& image);
+std::vector<std::byte> encode_png(const Image& picture);
 /// Put in the place of an old file in one step.
 void write_png(const std::string& path, const Image& image);
 

@@ -8,59 +8,6 @@
 
 namespace tessera {
 
-std::int64_t Plan::metadata_bytes() const {
-    const auto bytes = [](const auto& v) { return static_cast<std::int64_t>(v.capacity() * sizeof(v[0])); };
-    return bytes(products) + bytes(chains) + bytes(arrivals) + bytes(sums) + bytes(moves) + bytes(finish_sums) +
-           bytes(steps) + bytes(dependencies) + bytes(skipped) + bytes(rank_counts) + bytes(device_counts) +
-           a.metadata_bytes() + b.metadata_bytes() + c.metadata_bytes() + added.metadata_bytes();
-}
-
-const char* name(StepKind kind) {
-    switch (kind) {
-        case StepKind::make:
-            return "make";
-        case StepKind::send:
-            return "send";
-        case StepKind::receive:
-            return "receive";
-        case StepKind::load:
-            return "load";
-        case StepKind::copy:
-            return "copy";
-        case StepKind::evict:
-            return "evict";
-        case StepKind::compute:
-            return "compute";
-        case StepKind::store:
-            return "store";
-        case StepKind::send_sums:
-            return "send sums";
-        case StepKind::receive_sums:
-            return "receive sums";
-        case StepKind::merge:
-            return "merge";
-        case StepKind::finish:
-            return "finish";
-        case StepKind::join:
-            return "join";
-    }
-    return "?";
-}
-
-const char* name(MemoryCase fits) {
-    switch (fits) {
-        case MemoryCase::all_fits:
-            return "all fits";
-        case MemoryCase::c_fits:
-            return "C fits";
-        case MemoryCase::b_fits:
-            return "B columns fit";
-        case MemoryCase::nothing_fits:
-            return "nothing fits";
-    }
-    return "?";
-}
-
 namespace {
 
 /// What it means for the tiles.
@@ -90,7 +37,7 @@ std::string parameter_lines(const Plan& plan) {
         std::erase(parts, "");
         return parts.empty() ? std::string() : fmt::format("  {:<10} {}\n", what, fmt::join(parts, ", "));
     };
-    const auto &g = plan.given, &u = plan.used;
+    const auto &g = plan.given.parameters, &u = plan.used;
     return line("blocks", {one("share", g.block_share, u.block_share), one("rows", g.block_rows, u.block_rows),
                            one("columns", g.block_cols, u.block_cols)}) +
            line("chunks", {one("share", g.chunk_share, u.chunk_share), one("depth", g.depth, u.depth),
@@ -127,9 +74,8 @@ double flops_of_device(const DeviceCounts& c) { return c.flops; }
 /// How many times an operand goes into devices, on average.
 double loads(const Plan& plan, Operand o) {
     double bytes = 0, size = 0;
-    for (const auto& d : plan.device_counts) bytes += static_cast<double>(o == Operand::a ? d.loaded_a : d.loaded_b);
-    const auto& shape = o == Operand::a ? plan.a : plan.b;
-    size = static_cast<double>(shape.elements() * bytes_of(plan.scalar));
+    for (const auto& d : plan.device_counts) bytes += static_cast<double>(d.loaded(o));
+    size = static_cast<double>(plan.shape(o).elements() * bytes_of(plan.scalar));
     return size > 0 ? bytes / size : 0;
 }
 
@@ -174,13 +120,14 @@ struct PublishedVolume {
     const char* formula = nullptr;  // none
     double bytes = 0;
 };
-PublishedVolume published_volume(const Plan& plan, const std::string& algorithm) {
+PublishedVolume published_volume(const Plan& plan, Algorithm algorithm) {
     const auto size = [&](const Shape& s) { return static_cast<double>(s.elements() * bytes_of(plan.scalar)); };
     const double a = plan.source_a == SourceKind::stored ? size(plan.a) : 0;
     const double b = plan.source_b == SourceKind::stored ? size(plan.b) : 0;
     const double c = size(plan.c), p = plan.ranks;
-    if (plan.ranks > 1 && algorithm == "split_k") return {"(P-1) [(S_A + S_B)/P + S_C]", (p - 1) * ((a + b) / p + c)};
-    if (plan.ranks > 1 && algorithm == "replicate_b")
+    if (plan.ranks > 1 && algorithm == Algorithm::split_k)
+        return {"(P-1) [(S_A + S_B)/P + S_C]", (p - 1) * ((a + b) / p + c)};
+    if (plan.ranks > 1 && algorithm == Algorithm::replicate_b)
         return {"(P-1) [(S_A + S_B + S_C)/P + S_B]", (p - 1) * ((a + b + c) / p + b)};
     return {};
 }
@@ -221,7 +168,7 @@ std::string explain(const Plan& plan) {
     out += operand_line("C", plan.c, n.bytes_c, "result");
     out += fmt::format("  work       {} in {} tile products, {:.0f} flops per byte of tiles\n", format_flops(n.flops),
                        format_count(n.products), intensity(plan));
-    out += fmt::format("  algorithm  {}: {}\n", plan.algorithm, plan.reason);
+    out += fmt::format("  algorithm  {}: {}\n", name(plan.algorithm), plan.reason);
     out += fmt::format("  steps      {} of work for {} thread{}", format_count(computes), plan.threads,
                        plan.threads == 1 ? "" : "s");
     if (plan.segments > 1) out += fmt::format(", k in {} segments joined by a fixed tree", plan.segments);
@@ -235,7 +182,7 @@ std::string explain(const Plan& plan) {
     }
     if (plan.ranks > 1) {
         out += fmt::format("  ranks      {} as {} x {} ({})\n", plan.ranks, plan.grid_rows, plan.grid_cols,
-                           plan.grid_given ? "given" : "default");
+                           plan.given.grid_rows > 0 ? "given" : "default");
         out += fmt::format("  balance    {:.3f} (flops of the busiest rank over the mean)\n",
                            balance(plan.rank_counts, flops_of));
     }
@@ -250,7 +197,7 @@ std::string explain(const Plan& plan) {
             chunks += d.chunks;
         }
         out += fmt::format("  devices    {} per rank; {} blocks ({}) in {} chunks; balance {:.3f}\n",
-                           plan.devices_per_rank, format_count(blocks), plan.blocks, format_count(chunks),
+                           plan.devices_per_rank, format_count(blocks), names(plan.blocks), format_count(chunks),
                            balance(plan.device_counts, flops_of_device));
         out += fmt::format("  loads      A {:.2f} times, B {:.2f} times\n", loads(plan, Operand::a),
                            loads(plan, Operand::b));
@@ -265,7 +212,8 @@ std::string explain(const Plan& plan) {
     if (!plan.decided.empty())
         for (const auto& c : plan.candidates) {
             const bool one_with_devices = plan.ranks == 1 && plan.devices_per_rank > 0;
-            const auto what = one_with_devices && !c.blocks.empty() ? c.algorithm + ", " + c.blocks : c.algorithm;
+            auto what = std::string(name(c.algorithm));
+            if (one_with_devices && !c.blocks.empty()) what += ", " + names(c.blocks);
             std::string figures = c.reason;
             if (c.possible && !c.same_plan) {
                 figures = plan.ranks > 1 ? format_bytes(c.bytes_sent) + " sent, " : "";
@@ -304,9 +252,9 @@ std::string explain_json(const Plan& plan) {
                    device_bytes = nlohmann::json::array();
     for (const auto& c : plan.candidates) {
         const auto published = published_volume(plan, c.algorithm);
-        candidates.push_back({{"algorithm", c.algorithm},
+        candidates.push_back({{"algorithm", name(c.algorithm)},
                               {"bytes_published", published.formula ? nlohmann::json(published.bytes) : nullptr},
-                              {"blocks", c.blocks},
+                              {"blocks", names(c.blocks)},
                               {"bytes_sent", c.bytes_sent},
                               {"bytes_loaded", c.bytes_loaded},
                               {"seconds_predicted", c.seconds_predicted},
@@ -321,13 +269,13 @@ std::string explain_json(const Plan& plan) {
         if (given || used) parameters[what] = {{"value", given ? *given : *used}, {"given", given.has_value()}};
         if (used) parameters[what]["used"] = *used;
     };
-    parameters["grid"] = {{"value", {plan.grid_rows, plan.grid_cols}}, {"given", plan.grid_given}};
-    parameter("block_share", plan.given.block_share, plan.used.block_share);
-    parameter("block_rows", plan.given.block_rows, plan.used.block_rows);
-    parameter("block_cols", plan.given.block_cols, plan.used.block_cols);
-    parameter("chunk_share", plan.given.chunk_share, plan.used.chunk_share);
-    parameter("depth", plan.given.depth, plan.used.depth);
-    parameter("lookahead", plan.given.lookahead, plan.used.lookahead);
+    parameters["grid"] = {{"value", {plan.grid_rows, plan.grid_cols}}, {"given", plan.given.grid_rows > 0}};
+    parameter("block_share", plan.given.parameters.block_share, plan.used.block_share);
+    parameter("block_rows", plan.given.parameters.block_rows, plan.used.block_rows);
+    parameter("block_cols", plan.given.parameters.block_cols, plan.used.block_cols);
+    parameter("chunk_share", plan.given.parameters.chunk_share, plan.used.chunk_share);
+    parameter("depth", plan.given.parameters.depth, plan.used.depth);
+    parameter("lookahead", plan.given.parameters.lookahead, plan.used.lookahead);
     for (const auto& r : plan.rank_counts) rank_bytes.push_back(r.peak_bytes);
     for (const auto& d : plan.device_counts) device_bytes.push_back(d.peak_bytes);
     nlohmann::json links = nlohmann::json::object();
@@ -337,9 +285,9 @@ std::string explain_json(const Plan& plan) {
     const nlohmann::json j = {
         {"spec", plan.spec},
         {"scalar", name(plan.scalar)},
-        {"algorithm", plan.algorithm},
+        {"algorithm", name(plan.algorithm)},
         {"reason", plan.reason},
-        {"blocks", plan.blocks},
+        {"blocks", names(plan.blocks)},
         {"memory_case", plan.devices_per_rank > 0 ? name(plan.memory_case) : ""},
         {"parameters", parameters},
         {"ranks", plan.ranks},
@@ -373,7 +321,6 @@ std::string explain_json(const Plan& plan) {
         {"evicted", {{"steps", gone.steps}, {"tiles", gone.tiles}, {"bytes", gone.bytes}}},
         {"candidates", candidates},
         {"decided", plan.decided},
-        {"generated_tiles", n.made_tiles},
         {"made_tiles", n.made_tiles},
         {"made_bytes", n.made_bytes},
         {"stages", plan.stages},

@@ -5,26 +5,23 @@
 #include <vector>
 
 #include "base/units.hpp"
+#include "index/matrix_view.hpp"
 #include "machine/device_layout.hpp"
-#include "tessera/index/contraction_spec.hpp"
 #include "tessera/plan/plan.hpp"
 
 namespace tessera {
 
 class PlanFacts {
   public:
-    explicit PlanFacts(const Plan& plan) : plan_(plan), spec_(plan.spec) {}
+    explicit PlanFacts(const Plan& plan) : plan_(plan), view_(ContractionSpec(plan.spec)) {}
 
     const Plan& plan() const { return plan_; }
-    const ContractionSpec& spec() const { return spec_; }
-    bool stored(Operand o) const { return (o == Operand::a ? plan_.source_a : plan_.source_b) == SourceKind::stored; }
-    const Shape& shape(Operand o) const { return o == Operand::a ? plan_.a : o == Operand::b ? plan_.b : plan_.c; }
+    const MatrixView& view() const { return view_; }
+    bool stored(Operand o) const { return plan_.source(o) == SourceKind::stored; }
+    const Shape& shape(Operand o) const { return plan_.shape(o); }
     int owner(Operand o, std::int32_t slot) const {
         if (plan_.ranks == 1) return 0;
-        const auto& d = o == Operand::a   ? plan_.distribution_a
-                        : o == Operand::b ? plan_.distribution_b
-                                          : plan_.distribution_c;
-        return d.owner(shape(o).grid(), shape(o).tile(slot));
+        return plan_.distribution(o).owner(shape(o).grid(), shape(o).tile(slot));
     }
     /// Bytes of a tile, and of the place it takes in host memory. (Devices hold tiles as padded matrices.)
     std::int64_t payload(Operand o, std::int32_t slot) const {
@@ -34,38 +31,31 @@ class PlanFacts {
 
     /// What a tile takes on a device: a padded matrix, m x k of A, k x n of B, m x n of C.
     std::int64_t device_bytes(Operand o, std::int32_t slot) const {
-        const auto extents = shape(o).grid().tile_extents(shape(o).tile(slot));
-        const auto columns = o == Operand::a ? LabelRole::contracted : LabelRole::free_b;
-        const auto& labels = o == Operand::a ? spec_.a() : o == Operand::b ? spec_.b() : spec_.c();
-        std::int64_t rows = 1, cols = 1;
-        for (int d = 0; d < extents.size(); ++d)
-            (spec_.role(labels[static_cast<std::size_t>(d)]) == columns ? cols : rows) *= extents[d];
+        const auto [rows, cols] = view_.sides(o, shape(o).grid().tile_extents(shape(o).tile(slot)));
         return device_tile_bytes(1, rows, cols, bytes_of(plan_.scalar));
     }
 
     /// Flops of each product, as a factor for its tile of A and one for its tile of B.
     std::vector<double> flops_a() const {
         std::vector<double> out(static_cast<std::size_t>(plan_.a.tile_count()));
-        const double each = plan_.scalar == ScalarKind::c64 || plan_.scalar == ScalarKind::c128 ? 8 : 2;
+        const double each = flops_per_multiply_add(plan_.scalar);
         for (std::size_t t = 0; t < out.size(); ++t)
             out[t] =
                 each * static_cast<double>(plan_.a.grid().tile_elements(plan_.a.tile(static_cast<std::int64_t>(t))));
         return out;
     }
     std::vector<double> flops_b() const {
-        std::vector<double> out(static_cast<std::size_t>(plan_.b.tile_count()), 1.0);
+        std::vector<double> out(static_cast<std::size_t>(plan_.b.tile_count()));
         for (std::size_t t = 0; t < out.size(); ++t) {
             const auto extents = plan_.b.grid().tile_extents(plan_.b.tile(static_cast<std::int64_t>(t)));
-            for (int d = 0; d < extents.size(); ++d)
-                if (spec_.role(spec_.b()[static_cast<std::size_t>(d)]) == LabelRole::free_b)
-                    out[t] *= static_cast<double>(extents[d]);
+            out[t] = static_cast<double>(view_.sides(Operand::b, extents).cols);
         }
         return out;
     }
 
   private:
     const Plan& plan_;
-    ContractionSpec spec_;
+    MatrixView view_;
 };
 
 /// Work, bytes that are moved and bytes that are held are those that are counted, and within the budgets.

@@ -39,7 +39,7 @@ Summation::Summation(const Plan& plan) {
                all.products[p].b);
     ensure(known == expected, "{} products, {} follow from the shapes", known, expected);
     ensure(plan.counts.products == known, "{} products, {} are counted", known, plan.counts.products);
-    const double flops = all.flops * (plan.scalar == ScalarKind::c64 || plan.scalar == ScalarKind::c128 ? 4 : 1);
+    const double flops = all.flops * flops_per_multiply_add(plan.scalar) / 2;
     ensure(std::abs(plan.counts.flops - flops) <= 1e-9 * flops, "{} flops, {} are counted", flops, plan.counts.flops);
     ensure(plan.segments == all.segments, "{} segments, {} are counted", all.segments, plan.segments);
     ensure(plan.counts.left_out_bound == all.left_out_bound, "a norm of {} is left out, {} is counted",

@@ -235,7 +235,7 @@ class Validator {
                     done[p] = 1;
                 }
             }
-            check_coordinates(facts_.spec(), ch);
+            check_coordinates(facts_.view().labels, ch);
         }
         for (std::size_t i = 0; i < parts.size(); ++i)
             for (const auto& p : parts[i])
@@ -289,23 +289,23 @@ class Validator {
     }
 
     /// A and B's tiles belong to this result tile and to each other: every label has one coordinate.
-    void check_coordinates(const ContractionSpec& spec, const PlanChain& ch) {
+    void check_coordinates(const PerOperand<std::string>& labels, const PlanChain& ch) {
         const auto at_c = plan_.c.grid().coordinates(plan_.c.tile(plan_.sums[ch.sum].c));
         std::int64_t at[128];
         for (auto p = ch.first_product; p < ch.first_product + ch.products; ++p) {
             const auto at_a = plan_.a.grid().coordinates(plan_.a.tile(plan_.products[p].a));
             const auto at_b = plan_.b.grid().coordinates(plan_.b.tile(plan_.products[p].b));
             for (int d = 0; d < at_a.size(); ++d)
-                at[static_cast<unsigned char>(spec.a()[static_cast<std::size_t>(d)])] = at_a[d];
+                at[static_cast<unsigned char>(labels.a[static_cast<std::size_t>(d)])] = at_a[d];
             for (int d = 0; d < at_b.size(); ++d) {
-                const auto l = spec.b()[static_cast<std::size_t>(d)];
-                if (spec.a().find(l) != std::string::npos)
+                const auto l = labels.b[static_cast<std::size_t>(d)];
+                if (labels.a.find(l) != std::string::npos)
                     ensure(at[static_cast<unsigned char>(l)] == at_b[d], "product {}: tiles of A and B differ in '{}'",
                            p, l);
                 at[static_cast<unsigned char>(l)] = at_b[d];
             }
             for (int d = 0; d < at_c.size(); ++d) {
-                const auto l = spec.c()[static_cast<std::size_t>(d)];
+                const auto l = labels.c[static_cast<std::size_t>(d)];
                 ensure(at[static_cast<unsigned char>(l)] == at_c[d], "product {} does not belong to result tile {}", p,
                        plan_.sums[ch.sum].c);
             }

@@ -26,7 +26,7 @@ void add_arrivals(const PlanFacts& facts, const PlanStep& s, Done& done) {
             (device ? device->made_bytes : rank.made_bytes) += t.bytes;
         } else {
             (s.kind == StepKind::load ? device->loaded_bytes : device->copied_bytes) += t.bytes;
-            (t.operand == Operand::a ? device->loaded_a : device->loaded_b) += t.bytes;
+            device->loaded(t.operand) += t.bytes;
         }
     }
 }
@@ -81,10 +81,8 @@ Done what_is_done(const PlanFacts& facts) {
     }
     for (const auto o : {Operand::a, Operand::b, Operand::c}) {
         if (o != Operand::c && !facts.stored(o)) continue;
-        for (std::int32_t slot = 0; slot < static_cast<std::int32_t>(facts.shape(o).tile_count()); ++slot) {
-            auto& n = done.ranks[facts.owner(o, slot)];
-            (o == Operand::a ? n.stored_a : o == Operand::b ? n.stored_b : n.stored_c) += facts.host_bytes(o, slot);
-        }
+        for (std::int32_t slot = 0; slot < static_cast<std::int32_t>(facts.shape(o).tile_count()); ++slot)
+            done.ranks[facts.owner(o, slot)].stored(o) += facts.host_bytes(o, slot);
     }
     return done;
 }

@@ -1,47 +1,52 @@
 #include "probe/rates.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <fstream>
-#include <string_view>
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/hash_fill.hpp"
 #include "base/parallel.hpp"
+#include "kernels/gemm.hpp"
 #include "kernels/tile_math.hpp"
 #include "storage/buffer.hpp"
-#include "tessera/base/cpu.hpp"
-
-// OpenBLAS's C entry points, declared here so that no BLAS header is needed.
-extern "C" {
-void dgemm_(const char*, const char*, const int*, const int*, const int*, const double*, const double*, const int*,
-            const double*, const int*, const double*, double*, const int*);
-void openblas_set_num_threads(int);
-int openblas_get_num_threads(void);
-char* openblas_get_config(void);
-char* openblas_get_corename(void);
-}
 
 namespace tessera {
 
-GemmRate measure_gemm(int threads, double seconds) {
-    constexpr int n = 2000;
-    const int team = resolve_threads(threads), before = openblas_get_num_threads();
-    openblas_set_num_threads(team);
-    std::vector<double> a(n * n, 0.5), b(n * n, 0.25), c(n * n, 0.0);
-    const double one = 1, zero = 0;
-    double best = 1e30, all = 0;
-    int calls = 0;
-    for (; calls < 3 || all < seconds; ++calls) {
-        const double t = now_seconds();
-        dgemm_("N", "N", &n, &n, &n, &one, a.data(), &n, b.data(), &n, &zero, c.data(), &n);
-        const double took = now_seconds() - t;
-        best = std::min(best, took);
-        all += took;
+double measure_tile_gflops(std::int64_t size, int threads, double seconds) {
+    constexpr int kLinks = 4;
+    const int team = resolve_threads(threads);
+    kernels::MatrixLayout layout;
+    layout.rows.push_back({size, size});
+    layout.cols.push_back({size, 1});
+    // Per thread: A and B of each link, then C.
+    const std::int64_t tile = size * size, each = (2 * kLinks + 1) * tile;
+    Buffer buffer(each * team * static_cast<std::int64_t>(sizeof(double)));
+    auto* data = reinterpret_cast<double*>(buffer.data());
+    std::vector<kernels::GemmWorkspace> workspaces(static_cast<std::size_t>(team));
+    parallel_region(team, [&](int t, int) {
+        hash_fill<double>(static_cast<std::uint64_t>(t), 1.0,
+                          std::span(data + t * each, static_cast<std::size_t>(each)));
+    });
+    double best = 1e30;
+    const double begin = now_seconds();
+    for (int calls = 0; calls < 3 || now_seconds() < begin + seconds; ++calls) {
+        const double start = now_seconds();
+        parallel_region(team, [&](int t, int) {
+            const double* at = data + t * each;
+            std::array<kernels::ChainLink<double>, kLinks> links;
+            for (auto& link : links) {
+                link = {at, at + tile, &layout, &layout};
+                at += 2 * tile;
+            }
+            const kernels::Chain<double> chain{data + (t + 1) * each - tile, &layout, links, true};
+            kernels::multiply_chains<double>({&chain, 1}, {}, workspaces[static_cast<std::size_t>(t)]);
+        });
+        best = std::min(best, now_seconds() - start);
     }
-    openblas_set_num_threads(before);
-    const double gflop = 2e-9 * n * n * n;
-    return {gflop / best, gflop * calls / all};
+    return 2e-9 * static_cast<double>(tile * size * kLinks * team) / best;
 }
 
 double measure_copy_gbs(int threads) {
@@ -74,24 +79,11 @@ void touch_memory(std::int64_t bytes, int threads) {
     touch_pages({buffer.data(), static_cast<std::size_t>(bytes)}, threads);
 }
 
-const char* better_blas_core() {
-    const std::string_view core = openblas_get_corename();
-    const auto is_one_of = [&](std::initializer_list<std::string_view> names) {
-        return std::find(names.begin(), names.end(), core) != names.end();
-    };
-    const bool wide = is_one_of({"SkylakeX", "Cooperlake", "Sapphirerapids"});
-    if (detected_isa() == Isa::avx512 && !wide) return "SkylakeX";
-    if (detected_isa() == Isa::avx2 && !wide && !is_one_of({"Haswell", "Zen"})) return "Haswell";
-    return nullptr;
-}
-
 std::string cpu_name() {
     std::ifstream in("/proc/cpuinfo");
     for (std::string line; std::getline(in, line);)
         if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
     return "unknown";
 }
-
-std::string blas_name() { return std::string(openblas_get_config()) + " core " + openblas_get_corename(); }
 
 }  // namespace tessera

@@ -8,6 +8,7 @@
 #include "base/check.hpp"
 #include "problems/families.hpp"
 #include "shape/product_shape.hpp"
+#include "tessera/base/cpu.hpp"
 
 namespace tessera {
 
@@ -103,8 +104,10 @@ Problem dense_from(const Arguments& a) {
     a.check_tiles(tiles_of(m, t), tiles_of(k, t), "A");
     a.check_tiles(tiles_of(k, t), tiles_of(n, t), "B");
     a.check_tiles(tiles_of(m, t), tiles_of(n, t), "C");
-    require_products_fit("mk,kn->mn", static_cast<double>(tiles_of(m, t)) * static_cast<double>(tiles_of(n, t)) *
-                                          static_cast<double>(tiles_of(k, t)));
+    require_products_fit(
+        "mk,kn->mn",
+        static_cast<double>(tiles_of(m, t)) * static_cast<double>(tiles_of(n, t)) * static_cast<double>(tiles_of(k, t)),
+        memory_bytes());
     return make_dense(m, n, k, t);
 }
 
@@ -119,7 +122,7 @@ Problem blocks_from(const Arguments& a) {
     a.check_sizes(extent, extent, extent);
     // About so many; known before the shapes of a hopeless case are made.
     const auto side = static_cast<double>(nb);
-    require_products_fit("mk,kn->mn", 0.9 * side * side * side * occupancy * occupancy);
+    require_products_fit("mk,kn->mn", 0.9 * side * side * side * occupancy * occupancy, memory_bytes());
     return make_blocks(nb, bs, occupancy, static_cast<std::uint64_t>(seed));
 }
 

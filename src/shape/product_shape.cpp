@@ -3,60 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "base/check.hpp"
 #include "base/units.hpp"
-#include "tessera/base/cpu.hpp"
+#include "index/matrix_view.hpp"
+#include "shape/tile_keys.hpp"
 
 namespace tessera {
 
 namespace {
 
-/// By how much each index of an operand advances the three numbers that place a tile: its row or column in C (the
-/// part of C's ordinal its labels make), its batch (likewise), and its place along k (A's ordinal made by k labels).
-struct KeyStrides {
-    IndexVector batch, free, k;
-};
-
-KeyStrides key_strides(const ContractionSpec& spec, const std::string& labels, const TileGrid& a, const TileGrid& c) {
-    KeyStrides s;
-    for (char l : labels) {
-        const auto role = spec.role(l);
-        const auto in_c = spec.c().find(l), in_a = spec.a().find(l);
-        s.batch.push_back(role == LabelRole::batch ? c.ordinal_strides()[static_cast<int>(in_c)] : 0);
-        s.free.push_back(
-            role == LabelRole::free_a || role == LabelRole::free_b ? c.ordinal_strides()[static_cast<int>(in_c)] : 0);
-        s.k.push_back(role == LabelRole::contracted ? a.ordinal_strides()[static_cast<int>(in_a)] : 0);
-    }
-    return s;
-}
-
-struct Entry {
-    std::int64_t batch, free, k;
-    std::int32_t slot;
-};
-
-std::vector<Entry> entries_of(const Shape& shape, const KeyStrides& strides) {
-    std::vector<Entry> out(static_cast<std::size_t>(shape.tile_count()));
-    const int rank = shape.grid().rank();
-    for (std::int64_t s = 0; s < shape.tile_count(); ++s) {
-        const auto at = shape.grid().coordinates(shape.tile(s));
-        Entry e{0, 0, 0, static_cast<std::int32_t>(s)};
-        for (int d = 0; d < rank; ++d) {
-            e.batch += at[d] * strides.batch[d];
-            e.free += at[d] * strides.free[d];
-            e.k += at[d] * strides.k[d];
-        }
-        out[s] = e;
-    }
-    return out;
-}
-
-template <class Less>
-void sort_unless_sorted(std::vector<Entry>& v, Less less) {
-    if (!std::is_sorted(v.begin(), v.end(), less)) std::sort(v.begin(), v.end(), less);
-}
+constexpr std::int64_t kMostTiles = std::numeric_limits<std::int32_t>::max();
 
 /// How many pieces the contracted range is cut into (design page, order of summation): one, unless C is tiny.
 int segment_count(double elements_a, double elements_b, double elements_c, std::int64_t distinct_k) {
@@ -67,247 +24,251 @@ int segment_count(double elements_a, double elements_b, double elements_c, std::
     return static_cast<int>(std::max<std::int64_t>(1, std::min<std::int64_t>(segments, distinct_k)));
 }
 
-}  // namespace
+/// A result tile that the caller asks for.
+struct GivenTile {
+    std::int64_t row, column, ordinal;
+};
 
-void require_products_fit(std::string_view spec, double products) {
-    constexpr double each = 32;  // about: of a plan, for each product
-    if (products * each > static_cast<double>(memory_bytes()))
-        throw MachineError(
-            fmt::format("contraction '{}': {:.0f} tile products, whose plan takes about {}; this machine has {}: "
-                        "larger tiles make fewer",
-                        spec, products, format_bytes(static_cast<std::int64_t>(std::min(products * each, 9e18))),
-                        format_bytes(memory_bytes())));
+/// By (row, column).
+std::vector<GivenTile> given_tiles(const ContractionSpec& spec, const MatrixView& view, const Shape& given,
+                                   const TileGrid& grid) {
+    const TileGrid& is = given.grid();
+    require(is.rank() == grid.rank(), "contraction '{}': the given result shape is of {}, the result of {}",
+            spec.text(), to_string(is), to_string(grid));
+    for (int d = 0; d < grid.rank(); ++d)
+        require(is.tiling(d) == grid.tiling(d),
+                "contraction '{}': index {} of the given result shape is {}, that of the result {}: {}", spec.text(), d,
+                to_string(is.tiling(d)), to_string(grid.tiling(d)), first_difference(is.tiling(d), grid.tiling(d)));
+    std::vector<GivenTile> out;
+    out.reserve(static_cast<std::size_t>(given.tile_count()));
+    for (const auto o : given.ordinals()) {
+        const auto [row, col] = view.place(grid, TileOrdinal{o});
+        out.push_back({row, col, o});
+    }
+    std::sort(out.begin(), out.end(), [](const GivenTile& x, const GivenTile& y) {
+        return x.row != y.row ? x.row < y.row : x.column < y.column;
+    });
+    return out;
 }
 
-ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Shape& b,
-                           const ScreeningOptions& options) {
-    const TileGrid grid = spec.result_grid(a.grid(), b.grid());
-    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-    require(a.tile_count() <= most && b.tile_count() <= most, "contraction: {} and {} nonzero tiles; at most {} each",
-            a.tile_count(), b.tile_count(), most);
+/// A result tile, and its products in the order in which they were found.
+struct Found {
+    std::int64_t ordinal, row, col, first;
+    std::int32_t count;
+    double bound, skipped, flops;
+};
 
-    auto ea = entries_of(a, key_strides(spec, spec.a(), a.grid(), grid));
-    auto eb = entries_of(b, key_strides(spec, spec.b(), a.grid(), grid));
-    sort_unless_sorted(ea, [](const Entry& x, const Entry& y) {
-        const auto rx = x.batch + x.free, ry = y.batch + y.free;
-        return rx != ry ? rx < ry : x.k < y.k;
-    });
-    sort_unless_sorted(eb, [](const Entry& x, const Entry& y) {
-        return x.batch != y.batch ? x.batch < y.batch : x.k != y.k ? x.k < y.k : x.free < y.free;
-    });
+/// Goes through A row by row of C (Gustavson's order): for each row the bounds of its tiles first, then the products of
+/// those that are kept.
+class RowWalk {
+  public:
+    RowWalk(const Shape& a, const TilesOfA& tiles_a, const TilesOfB& tiles_b, const ScreeningOptions& options,
+            const std::vector<GivenTile>& given)
+        : a_(a),
+          tiles_a_(tiles_a),
+          tiles_b_(tiles_b),
+          options_(options),
+          given_(given),
+          filtered_(options.filter > 0),
+          count_(tiles_b.columns.size()),
+          bound_(count_.size()),
+          skipped_(count_.size()),
+          flops_(count_.size()),
+          parts_(count_.size()),
+          at_(count_.size()),
+          wanted_(count_.size(), -1) {}
 
-    // B by (batch, k): where each such row begins. Columns of C numbered densely.
-    struct RowOfB {
-        std::int64_t batch, k;
-        std::size_t begin, end;
-    };
-    std::vector<RowOfB> rows_b;
-    for (std::size_t i = 0; i < eb.size(); ++i) {
-        if (rows_b.empty() || rows_b.back().batch != eb[i].batch || rows_b.back().k != eb[i].k)
-            rows_b.push_back({eb[i].batch, eb[i].k, i, i});
-        rows_b.back().end = i + 1;
+    /// Room for all that can be, once: growing would touch several times the memory.
+    void reserve(const ContractionSpec& spec, std::int64_t memory) {
+        if (options_.given) return;
+        std::size_t all = 0, rows = 0;
+        for (std::size_t i = 0; i < tiles_a_.entries.size(); ++i) {
+            if (const auto r = tiles_a_.row_of_b[i]; r >= 0) all += tiles_b_.rows[r].end - tiles_b_.rows[r].begin;
+            rows += i == 0 || tiles_a_.row(i) != tiles_a_.row(i - 1);
+        }
+        if (!filtered_) {
+            require_products_fit(spec.text(), static_cast<double>(all), memory);
+            products.reserve(all);
+            k.reserve(all);
+        }
+        found.reserve(std::min(all, rows * count_.size()));
     }
-    std::vector<std::int64_t> columns(eb.size());
-    std::transform(eb.begin(), eb.end(), columns.begin(), [](const Entry& e) { return e.free; });
-    std::sort(columns.begin(), columns.end());
-    columns.erase(std::unique(columns.begin(), columns.end()), columns.end());
-    std::vector<std::int32_t> column_of(eb.size());
-    for (std::size_t i = 0; i < eb.size(); ++i)
-        column_of[i] =
-            static_cast<std::int32_t>(std::lower_bound(columns.begin(), columns.end(), eb[i].free) - columns.begin());
 
-    // Per tile of A: its row of B. Per tile: what it contributes to the flops.
-    std::vector<std::int32_t> row_b_of(ea.size(), -1);
-    for (std::size_t i = 0; i < ea.size(); ++i) {
-        const auto it = std::lower_bound(rows_b.begin(), rows_b.end(), ea[i], [](const RowOfB& r, const Entry& e) {
-            return r.batch != e.batch ? r.batch < e.batch : r.k < e.k;
-        });
-        if (it != rows_b.end() && it->batch == ea[i].batch && it->k == ea[i].k)
-            row_b_of[i] = static_cast<std::int32_t>(it - rows_b.begin());
-    }
-    // What the loops below read of B, and no more.
-    std::vector<std::int32_t> slot_b(eb.size());
-    std::vector<double> norm_b(eb.size());
-    for (std::size_t i = 0; i < eb.size(); ++i) {
-        slot_b[i] = eb[i].slot;
-        norm_b[i] = b.norm_of(eb[i].slot);
-    }
-    std::vector<double> free_b(eb.size());  // elements of B's free indices
-    {
-        std::vector<int> free_dims;
-        for (int d = 0; d < b.grid().rank(); ++d)
-            if (spec.role(spec.b()[d]) == LabelRole::free_b) free_dims.push_back(d);
-        for (std::size_t i = 0; i < eb.size(); ++i) {
-            const auto at = b.grid().coordinates(b.tile(eb[i].slot));
-            free_b[i] = 1;
-            for (int d : free_dims) free_b[i] *= static_cast<double>(b.grid().tiling(d).size(TileIndex{at[d]}));
+    void run() {
+        for (std::size_t begin = 0; begin < tiles_a_.entries.size();) {
+            const auto row = tiles_a_.row(begin);
+            auto end = begin;
+            while (end < tiles_a_.entries.size() && tiles_a_.row(end) == row) ++end;
+            const auto stamp = static_cast<std::int64_t>(begin);
+            if (options_.given) mark_given(row, stamp);
+            add_bounds(begin, end, stamp);
+            sort_touched();
+            const auto first = found.size();
+            open_tiles(row);
+            add_products(begin, end);
+            close_tiles(first);
+            begin = end;
         }
     }
 
-    // The given result tiles by (row, column), where the caller gives them.
-    struct GivenTile {
-        std::int64_t row, column, ordinal;
-    };
-    std::vector<GivenTile> given;
-    if (options.given) {
-        const TileGrid& is = options.given->grid();
-        require(is.rank() == grid.rank(), "contraction '{}': the given result shape is of {}, the result of {}",
-                spec.text(), to_string(is), to_string(grid));
-        for (int d = 0; d < grid.rank(); ++d)
-            require(is.tiling(d) == grid.tiling(d),
-                    "contraction '{}': index {} of the given result shape is {}, that of the result {}: {}",
-                    spec.text(), d, to_string(is.tiling(d)), to_string(grid.tiling(d)),
-                    first_difference(is.tiling(d), grid.tiling(d)));
-        for (std::int64_t o : options.given->ordinals()) {
-            const auto at = grid.coordinates(TileOrdinal{o});
-            GivenTile t{0, 0, o};
-            for (int d = 0; d < grid.rank(); ++d) {
-                const auto role = spec.role(spec.c()[d]);
-                (role == LabelRole::free_b ? t.column : t.row) += at[d] * grid.ordinal_strides()[d];
-            }
-            given.push_back(t);
-        }
-        std::sort(given.begin(), given.end(), [](const GivenTile& x, const GivenTile& y) {
-            return x.row != y.row ? x.row < y.row : x.column < y.column;
-        });
-    }
-
-    ProductShape out;
-    struct Found {
-        std::int64_t ordinal, row, col, first;
-        std::int32_t count;
-        double bound, skipped, flops;
-    };
     std::vector<Found> found;
-    std::vector<std::int32_t> count(columns.size()), touched;
-    // Of the row at hand, by column: norm bounds, flops, and where the next product goes (-1: nowhere).
-    std::vector<double> bound(columns.size()), skipped(columns.size()), flops(columns.size());
-    std::vector<std::int64_t> at(columns.size());
-    std::vector<double> parts(columns.size());             // a product below filter / parts cannot matter
-    std::vector<std::int64_t> wanted(columns.size(), -1);  // stamped with the row where the caller gave the tile
+    std::vector<TileProduct> products;
+    std::vector<std::int32_t> k;
     double left_out_square = 0;
-    const bool filtered = options.filter > 0;
-    if (!options.given) {
-        // Room for all that can be, once: growing would touch several times the memory.
-        std::size_t products = 0, rows = 0;
-        for (std::size_t i = 0; i < ea.size(); ++i) {
-            if (row_b_of[i] >= 0) products += rows_b[row_b_of[i]].end - rows_b[row_b_of[i]].begin;
-            rows += i == 0 || ea[i].batch + ea[i].free != ea[i - 1].batch + ea[i - 1].free;
-        }
-        if (!filtered) require_products_fit(spec.text(), static_cast<double>(products));
-        found.reserve(std::min(products, rows * columns.size()));
-        if (!filtered) {
-            out.products.reserve(products);
-            out.k.reserve(products);
+
+  private:
+    void mark_given(std::int64_t row, std::int64_t stamp) {
+        const auto& columns = tiles_b_.columns;
+        while (next_given_ < given_.size() && given_[next_given_].row < row) ++next_given_;
+        for (; next_given_ < given_.size() && given_[next_given_].row == row; ++next_given_) {
+            const auto it = std::lower_bound(columns.begin(), columns.end(), given_[next_given_].column);
+            if (it != columns.end() && *it == given_[next_given_].column) wanted_[it - columns.begin()] = stamp;
         }
     }
 
-    for (std::size_t begin = 0, g = 0; begin < ea.size();) {
-        const std::int64_t row = ea[begin].batch + ea[begin].free;
-        std::size_t end = begin;
-        while (end < ea.size() && ea[end].batch + ea[end].free == row) ++end;
-        const auto stamp = static_cast<std::int64_t>(begin);
-        if (options.given) {
-            while (g < given.size() && given[g].row < row) ++g;
-            for (; g < given.size() && given[g].row == row; ++g) {
-                const auto it = std::lower_bound(columns.begin(), columns.end(), given[g].column);
-                if (it != columns.end() && *it == given[g].column) wanted[it - columns.begin()] = stamp;
+    /// How many products each column has, and what they can add up to.
+    void add_bounds(std::size_t begin, std::size_t end, std::int64_t stamp) {
+        touched_.clear();
+        // Pointers of its own: the compiler reads members anew for every product.
+        const auto* columns = tiles_b_.column.data();
+        const auto* norms = tiles_b_.norm.data();
+        const auto* wanted = options_.given ? wanted_.data() : nullptr;
+        auto* counts = count_.data();
+        auto* bounds = bound_.data();
+        for (std::size_t i = begin; i < end; ++i) {
+            if (tiles_a_.row_of_b[i] < 0) continue;
+            const auto rb = tiles_b_.rows[tiles_a_.row_of_b[i]];
+            const double norm_a = a_.norm_of(tiles_a_.entries[i].slot);
+            for (std::size_t j = rb.begin; j < rb.end; ++j) {
+                const auto col = columns[j];
+                if (wanted && wanted[col] != stamp) continue;
+                if (counts[col]++ == 0) {
+                    touched_.push_back(col);
+                    bounds[col] = 0;
+                }
+                bounds[col] += norm_a * norms[j];
             }
         }
+    }
 
-        touched.clear();
-        for (std::size_t i = begin; i < end; ++i) {
-            if (row_b_of[i] < 0) continue;
-            const auto& rb = rows_b[row_b_of[i]];
-            const double norm_a = a.norm_of(ea[i].slot);
-            for (std::size_t j = rb.begin; j < rb.end; ++j) {
-                const auto col = column_of[j];
-                if (options.given && wanted[col] != stamp) continue;
-                if (count[col]++ == 0) {
-                    touched.push_back(col);
-                    bound[col] = 0;
-                }
-                bound[col] += norm_a * norm_b[j];
-            }
-        }
-        if (touched.size() > columns.size() / 8) {  // most of them: looking at all beats sorting
-            touched.clear();
-            for (std::size_t col = 0; col < count.size(); ++col)
-                if (count[col] > 0) touched.push_back(static_cast<std::int32_t>(col));
+    void sort_touched() {
+        if (touched_.size() > count_.size() / 8) {  // most of them: looking at all beats sorting
+            touched_.clear();
+            for (std::size_t col = 0; col < count_.size(); ++col)
+                if (count_[col] > 0) touched_.push_back(static_cast<std::int32_t>(col));
         } else {
-            std::sort(touched.begin(), touched.end());
+            std::sort(touched_.begin(), touched_.end());
         }
-        const auto first_found = found.size();
-        for (auto col : touched) {
-            skipped[col] = flops[col] = 0;
-            parts[col] = count[col];
-            if (filtered && !options.given) {
-                double all = options.alpha_magnitude * bound[col];
-                const auto old = options.added ? options.added->find(TileOrdinal{row + columns[col]}) : std::nullopt;
-                if (old) {
-                    all += options.beta_magnitude * options.added->norm_of(*old);
-                    parts[col] = all < options.filter ? 0 : parts[col] + 1;
-                } else if (all < options.filter) {
-                    left_out_square += all * all;
-                    count[col] = 0;
-                    at[col] = -1;
-                    continue;
-                }
+    }
+
+    /// A place for the products of each tile that is kept; the others get none.
+    void open_tiles(std::int64_t row) {
+        for (const auto col : touched_) {
+            const auto column = tiles_b_.columns[col];
+            skipped_[col] = flops_[col] = 0;
+            parts_[col] = count_[col];
+            if (filtered_ && !options_.given && !survives(row + column, col)) {
+                count_[col] = 0;
+                at_[col] = -1;
+                continue;
             }
-            at[col] = static_cast<std::int64_t>(out.products.size());
-            found.push_back({row + columns[col], row, columns[col], at[col], 0, bound[col], 0, 0});
-            out.products.resize(out.products.size() + static_cast<std::size_t>(count[col]));
+            at_[col] = static_cast<std::int64_t>(products.size());
+            found.push_back({row + column, row, column, at_[col], 0, bound_[col], 0, 0});
+            products.resize(products.size() + static_cast<std::size_t>(count_[col]));
         }
-        out.k.resize(out.products.size());
+        k.resize(products.size());
+    }
+
+    /// Whether a tile can reach the filter, with what is there already; then also how small its products may be.
+    bool survives(std::int64_t ordinal, std::int32_t col) {
+        double all = options_.alpha_magnitude * bound_[col];
+        const auto old = options_.added ? options_.added->find(TileOrdinal{ordinal}) : std::nullopt;
+        if (old) {
+            all += options_.beta_magnitude * options_.added->norm_of(*old);
+            parts_[col] = all < options_.filter ? 0 : parts_[col] + 1;
+            return true;
+        }
+        if (!(all < options_.filter)) return true;
+        left_out_square += all * all;
+        return false;
+    }
+
+    void add_products(std::size_t begin, std::size_t end) {
+        const auto *columns = tiles_b_.column.data(), *slots = tiles_b_.slot.data(), *counts = count_.data();
+        const auto *norms = tiles_b_.norm.data(), *elements = tiles_b_.free_elements.data(), *parts = parts_.data();
+        auto *skipped = skipped_.data(), *flops = flops_.data();
+        auto* at = at_.data();
+        auto* to = products.data();
+        auto* to_k = k.data();
+        const double filter = options_.filter, alpha = options_.alpha_magnitude;
         for (std::size_t i = begin; i < end; ++i) {
-            if (row_b_of[i] < 0) continue;
-            const auto& rb = rows_b[row_b_of[i]];
-            const double norm_a = a.norm_of(ea[i].slot);
-            const double flops_a = 2.0 * static_cast<double>(a.grid().tile_elements(a.tile(ea[i].slot)));
+            const auto row_b = tiles_a_.row_of_b[i];
+            if (row_b < 0) continue;
+            const auto rb = tiles_b_.rows[row_b];
+            const auto slot_a = tiles_a_.entries[i].slot;
+            const double norm_a = a_.norm_of(slot_a);
+            const double flops_a = 2.0 * static_cast<double>(a_.grid().tile_elements(a_.tile(slot_a)));
             for (std::size_t j = rb.begin; j < rb.end; ++j) {
-                const auto col = column_of[j];
-                if (count[col] == 0) continue;
-                if (filtered) {
-                    const double term = options.alpha_magnitude * norm_a * norm_b[j];
-                    if (term * parts[col] < options.filter) {
+                const auto col = columns[j];
+                if (counts[col] == 0) continue;
+                if (filter > 0) {
+                    const double term = alpha * norm_a * norms[j];
+                    if (term * parts[col] < filter) {
                         skipped[col] += term;
                         continue;
                     }
                 }
                 const auto p = at[col]++;
-                out.products[p] = {ea[i].slot, slot_b[j]};
-                out.k[p] = row_b_of[i];
-                flops[col] += flops_a * free_b[j];
+                to[p] = {slot_a, slots[j]};
+                to_k[p] = row_b;
+                flops[col] += flops_a * elements[j];
             }
         }
-        auto f = found.begin() + static_cast<std::ptrdiff_t>(first_found);
-        for (auto col : touched) {
-            count[col] = 0;
-            if (at[col] < 0) continue;
-            f->count = static_cast<std::int32_t>(at[col] - f->first);
-            f->flops = flops[col];
-            f->skipped = skipped[col];
+    }
+
+    void close_tiles(std::size_t first) {
+        auto f = found.begin() + static_cast<std::ptrdiff_t>(first);
+        for (const auto col : touched_) {
+            count_[col] = 0;
+            if (at_[col] < 0) continue;
+            f->count = static_cast<std::int32_t>(at_[col] - f->first);
+            f->flops = flops_[col];
+            f->skipped = skipped_[col];
             ++f;
         }
-        begin = end;
-    }
-    if (options.given) {
-        // Given tiles without a product are zero tiles of the result.
-        std::vector<std::int64_t> have(found.size());
-        std::transform(found.begin(), found.end(), have.begin(), [](const Found& f) { return f.ordinal; });
-        std::sort(have.begin(), have.end());
-        for (const auto& t : given)
-            if (!std::binary_search(have.begin(), have.end(), t.ordinal))
-                found.push_back(
-                    {t.ordinal, t.row, t.column, static_cast<std::int64_t>(out.products.size()), 0, 0, 0, 0});
     }
 
-    require(static_cast<std::int64_t>(found.size()) <= most, "contraction: {} result tiles; at most {}", found.size(),
-            most);
-    if (!std::is_sorted(found.begin(), found.end(),
-                        [](const Found& x, const Found& y) { return x.ordinal < y.ordinal; }))
-        std::sort(found.begin(), found.end(), [](const Found& x, const Found& y) { return x.ordinal < y.ordinal; });
+    const Shape& a_;
+    const TilesOfA& tiles_a_;
+    const TilesOfB& tiles_b_;
+    const ScreeningOptions& options_;
+    const std::vector<GivenTile>& given_;
+    bool filtered_;
+    std::size_t next_given_ = 0;
+    // Of the row at hand, by column: products, norm bounds, flops, and where the next product goes (-1: nowhere).
+    std::vector<std::int32_t> count_, touched_;
+    std::vector<double> bound_, skipped_, flops_;
+    std::vector<double> parts_;  // a product below filter / parts cannot matter
+    std::vector<std::int64_t> at_;
+    std::vector<std::int64_t> wanted_;  // stamped with the row where the caller gave the tile
+};
 
+/// Given tiles without a product are zero tiles of the result.
+void add_zero_tiles(const std::vector<GivenTile>& given, std::int64_t products, std::vector<Found>& found) {
+    std::vector<std::int64_t> have(found.size());
+    std::transform(found.begin(), found.end(), have.begin(), [](const Found& f) { return f.ordinal; });
+    std::sort(have.begin(), have.end());
+    for (const auto& t : given)
+        if (!std::binary_search(have.begin(), have.end(), t.ordinal))
+            found.push_back({t.ordinal, t.row, t.column, products, 0, 0, 0, 0});
+}
+
+void sort_by_ordinal(std::vector<Found>& found) {
+    const auto less = [](const Found& x, const Found& y) { return x.ordinal < y.ordinal; };
+    if (!std::is_sorted(found.begin(), found.end(), less)) std::sort(found.begin(), found.end(), less);
+}
+
+Shape result_shape(const TileGrid& grid, const std::vector<Found>& found, double alpha_magnitude) {
     std::vector<std::int64_t> ordinals;
     std::vector<double> norms;
     ordinals.reserve(found.size());
@@ -315,17 +276,12 @@ ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Sh
     for (const auto& f : found) {
         ordinals.push_back(f.ordinal);
         // Bounds of finite norms may overflow; a shape holds finite ones.
-        norms.push_back(std::min(f.bound * options.alpha_magnitude * (1 + 1e-12), std::numeric_limits<double>::max()));
-        left_out_square += f.skipped * f.skipped;
+        norms.push_back(std::min(f.bound * alpha_magnitude * (1 + 1e-12), std::numeric_limits<double>::max()));
     }
-    out.c = Shape::from_sorted(grid, std::move(ordinals), std::move(norms));
-    out.left_out_bound = std::sqrt(left_out_square) * (1 + 1e-12);
+    return Shape::from_sorted(grid, std::move(ordinals), std::move(norms));
+}
 
-    // Products in result order, without the gaps that skipped ones left.
-    std::vector<TileProduct> ordered;
-    std::vector<std::int32_t> ordered_k;
-    const bool same = !filtered && std::is_sorted(found.begin(), found.end(),
-                                                  [](const Found& x, const Found& y) { return x.first < y.first; });
+void describe_tiles(const std::vector<Found>& found, bool filtered, ProductShape& out) {
     out.first.reserve(found.size() + 1);
     out.row.reserve(found.size());
     out.col.reserve(found.size());
@@ -339,32 +295,84 @@ ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Sh
         out.flops += f.flops;
         if (filtered) out.skipped.push_back(static_cast<float>(f.skipped * (1 + 1e-6)));
     }
-    if (!same) {
-        ordered.reserve(static_cast<std::size_t>(out.first.back()));
-        ordered_k.reserve(ordered.capacity());
-        for (const auto& f : found) {
-            ordered.insert(ordered.end(), out.products.begin() + f.first, out.products.begin() + f.first + f.count);
-            ordered_k.insert(ordered_k.end(), out.k.begin() + f.first, out.k.begin() + f.first + f.count);
-        }
-        out.products = std::move(ordered);
-        out.k = std::move(ordered_k);
-    }
+}
 
-    // Segments of the contracted range, by the rank of k among those that B has.
-    std::vector<std::int64_t> distinct_k(rows_b.size());
-    std::transform(rows_b.begin(), rows_b.end(), distinct_k.begin(), [](const RowOfB& r) { return r.k; });
-    std::sort(distinct_k.begin(), distinct_k.end());
-    distinct_k.erase(std::unique(distinct_k.begin(), distinct_k.end()), distinct_k.end());
-    const auto elements_c = static_cast<double>(out.c.elements());
-    out.segments = segment_count(static_cast<double>(a.elements()), static_cast<double>(b.elements()), elements_c,
-                                 static_cast<std::int64_t>(distinct_k.size()));
-    if (out.segments > 1) {
-        for (const auto& r : rows_b) {
-            const auto rank = std::lower_bound(distinct_k.begin(), distinct_k.end(), r.k) - distinct_k.begin();
-            out.segment.push_back(
-                static_cast<std::int32_t>(rank * out.segments / static_cast<std::int64_t>(distinct_k.size())));
-        }
+/// Products in result order, without the gaps that skipped ones left.
+void order_products(const std::vector<Found>& found, bool gaps, ProductShape& out) {
+    if (!gaps &&
+        std::is_sorted(found.begin(), found.end(), [](const Found& x, const Found& y) { return x.first < y.first; }))
+        return;
+    std::vector<TileProduct> products;
+    std::vector<std::int32_t> k;
+    products.reserve(static_cast<std::size_t>(out.first.back()));
+    k.reserve(products.capacity());
+    for (const auto& f : found) {
+        products.insert(products.end(), out.products.begin() + f.first, out.products.begin() + f.first + f.count);
+        k.insert(k.end(), out.k.begin() + f.first, out.k.begin() + f.first + f.count);
     }
+    out.products = std::move(products);
+    out.k = std::move(k);
+}
+
+/// Segments of the contracted range, by the rank of k among those that B has.
+void cut_into_segments(const Shape& a, const Shape& b, const std::vector<TilesOfB::Row>& rows, ProductShape& out) {
+    std::vector<std::int64_t> distinct(rows.size());
+    std::transform(rows.begin(), rows.end(), distinct.begin(), [](const TilesOfB::Row& r) { return r.k; });
+    std::sort(distinct.begin(), distinct.end());
+    distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+    const auto count = static_cast<std::int64_t>(distinct.size());
+    out.segments = segment_count(static_cast<double>(a.elements()), static_cast<double>(b.elements()),
+                                 static_cast<double>(out.c.elements()), count);
+    if (out.segments == 1) return;
+    for (const auto& r : rows) {
+        const auto rank = std::lower_bound(distinct.begin(), distinct.end(), r.k) - distinct.begin();
+        out.segment.push_back(static_cast<std::int32_t>(rank * out.segments / count));
+    }
+}
+
+}  // namespace
+
+void require_products_fit(std::string_view spec, double products, std::int64_t memory) {
+    constexpr double each = 32;  // about: of a plan, for each product
+    if (memory > 0 && products * each > static_cast<double>(memory))
+        throw MachineError(
+            fmt::format("contraction '{}': {:.0f} tile products, whose plan takes about {}; this machine has {}: "
+                        "larger tiles make fewer",
+                        spec, products, format_bytes(static_cast<std::int64_t>(std::min(products * each, 9e18))),
+                        format_bytes(memory)));
+}
+
+ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Shape& b, const ScreeningOptions& options,
+                           std::int64_t memory) {
+    const TileGrid grid = spec.result_grid(a.grid(), b.grid());
+    require(a.tile_count() <= kMostTiles && b.tile_count() <= kMostTiles,
+            "contraction: {} and {} nonzero tiles; at most {} each", a.tile_count(), b.tile_count(), kMostTiles);
+    const MatrixView view(spec);
+    const auto tiles_b = tiles_of_b(view, b, a.grid(), grid);
+    const auto tiles_a = tiles_of_a(view, a, grid, tiles_b);
+    std::vector<GivenTile> given;
+    if (options.given) given = given_tiles(spec, view, *options.given, grid);
+
+    RowWalk walk(a, tiles_a, tiles_b, options, given);
+    walk.reserve(spec, memory);
+    walk.run();
+    auto& found = walk.found;
+    if (options.given) add_zero_tiles(given, static_cast<std::int64_t>(walk.products.size()), found);
+    require(static_cast<std::int64_t>(found.size()) <= kMostTiles, "contraction: {} result tiles; at most {}",
+            found.size(), kMostTiles);
+    sort_by_ordinal(found);
+
+    ProductShape out;
+    out.products = std::move(walk.products);
+    out.k = std::move(walk.k);
+    out.c = result_shape(grid, found, options.alpha_magnitude);
+    double left_out = walk.left_out_square;
+    for (const auto& f : found) left_out += f.skipped * f.skipped;
+    out.left_out_bound = std::sqrt(left_out) * (1 + 1e-12);
+    const bool filtered = options.filter > 0;
+    describe_tiles(found, filtered, out);
+    order_products(found, filtered, out);
+    cut_into_segments(a, b, tiles_b.rows, out);
     return out;
 }
 

@@ -34,11 +34,11 @@ struct ProductShape {
     double flops = 0;  // all: of real arithmetic with 2 per multiply-add; complex types need 4 times that
 };
 
-/// MachineError where a plan of so many tile products would not fit this machine's memory.
-void require_products_fit(std::string_view spec, double products);
+/// MachineError where a plan of so many tile products would not fit so many bytes (0: no limit).
+void require_products_fit(std::string_view spec, double products, std::int64_t memory);
 
-/// spec without diagonals and one-operand sums (those are taken before).
-ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Shape& b,
-                           const ScreeningOptions& options);
+/// spec without diagonals and one-operand sums (those are taken before). memory: as in require_products_fit.
+ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Shape& b, const ScreeningOptions& options,
+                           std::int64_t memory = 0);
 
 }  // namespace tessera

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "base/check.hpp"
-#include "tessera/base/cpu.hpp"
 
 namespace tessera {
 
@@ -22,24 +21,29 @@ Shape::Shape(TileGrid grid, std::vector<ShapeEntry> entries) : grid_(std::move(g
     check_and_count();
 }
 
-namespace {
-
-/// A list of tiles is held whole.
-void require_room(std::int64_t tiles) {
-    constexpr std::int64_t each = sizeof(std::int64_t) + sizeof(double);
-    if (tiles > memory_bytes() / each)
-        throw MachineError(
-            fmt::format("shape: {} tiles take {} bytes each, this machine has {}", tiles, each, memory_bytes()));
+Shape Shape::from_coordinates(TileGrid grid, std::span<const IndexVector> tiles, double norm) {
+    std::vector<ShapeEntry> entries;
+    entries.reserve(tiles.size());
+    for (const auto& at : tiles) entries.push_back({grid.ordinal(at), norm});
+    return Shape(std::move(grid), std::move(entries));
 }
 
-}  // namespace
+Shape Shape::from_coordinates(TileGrid grid, std::span<const IndexVector> tiles, std::span<const double> norms) {
+    require(tiles.size() == norms.size(), "shape: {} tiles but {} norms", tiles.size(), norms.size());
+    std::vector<ShapeEntry> entries;
+    entries.reserve(tiles.size());
+    for (std::size_t i = 0; i < tiles.size(); ++i) entries.push_back({grid.ordinal(tiles[i]), norms[i]});
+    return Shape(std::move(grid), std::move(entries));
+}
 
 Shape Shape::dense(TileGrid grid, double norm) {
+    // Plans number tiles with 32 bits, and a list of tiles is held whole.
+    const auto tiles = grid.tile_total();
+    require(tiles <= INT32_MAX, "shape: {} tiles, at most {} are possible; larger tiles make fewer", tiles, INT32_MAX);
     Shape s(std::move(grid));
-    require_room(s.grid_.tile_total());
-    s.ordinals_.resize(s.grid_.tile_total());
-    for (std::int64_t i = 0; i < s.grid_.tile_total(); ++i) s.ordinals_[i] = i;
-    s.norms_.assign(s.grid_.tile_total(), norm);
+    s.ordinals_.resize(static_cast<std::size_t>(tiles));
+    for (std::int64_t i = 0; i < tiles; ++i) s.ordinals_[i] = i;
+    s.norms_.assign(static_cast<std::size_t>(tiles), norm);
     s.check_and_count();
     return s;
 }

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/check.hpp"
+#include "plan/lane_of.hpp"
 #include "simulate/network.hpp"
 #include "simulate/shared_links.hpp"
 #include "simulate/step_costs.hpp"
@@ -13,8 +14,6 @@
 namespace tessera {
 
 namespace {
-
-enum Stream { kCompute, kLoad, kStore, kCopy, kStreams };  // of a device; each takes its steps in plan order
 
 bool on_threads(const PlanStep& s) {
     switch (s.kind) {
@@ -80,11 +79,15 @@ class Simulator {
         const int each = machine_.devices_per_gpu;
         return each > 1 ? (plan_.devices_per_rank + each - 1) / each : 0;
     }
+    /// GPUs whose arithmetic several streams share: those of several devices, and, where devices make tiles beside
+    /// their products, every one; 0: none.
+    int arithmetic_gpus() const;
     void flows_changed(int rank);
     void start_messages();
     void account(int rank, int transfers, int works);
     double part_seconds(const PlanStep& step, std::int64_t begin, std::int64_t end) const;
     void handle(const Event& e);
+    std::size_t device_of(const PlanStep& s) const;
     std::size_t stream_of(const PlanStep& s) const;
     void span(TraceLane lane, std::int32_t step, double start, double end, double amount);
     Simulation result();
@@ -95,6 +98,7 @@ class Simulator {
     Network network_;
     bool trace_;
     int threads_;
+    int arithmetic_gpus_;
     GemmModel thread_gemm_;
     double now_ = 0;
     std::int64_t posted_ = 0, left_ = 0;
@@ -107,7 +111,13 @@ class Simulator {
     std::vector<std::int64_t> first_of_stream_, at_of_stream_;
     std::vector<std::int32_t> stream_steps_;
     std::vector<std::uint8_t> stream_busy_;
-    std::vector<double> stream_seconds_, started_;  // started_: per stream, its present step
+    std::vector<double> started_;  // per stream: its present step
+    /// How many streams of a device work now, since when any has, and how long it has worked in all.
+    struct DeviceState {
+        int works = 0;
+        double since = 0, seconds = 0;
+    };
+    std::vector<DeviceState> devices_;
     std::vector<RankState> ranks_;
     std::vector<double> rank_end_;
     std::vector<std::int32_t> over_, have_work_;
@@ -122,6 +132,7 @@ Simulator::Simulator(const Plan& plan, const MachineModel& machine, const Simula
       network_(machine, plan.ranks),
       trace_(options.trace),
       threads_(std::max(1, plan.threads)),
+      arithmetic_gpus_(arithmetic_gpus()),
       thread_gemm_(machine.gemm),
       left_(static_cast<std::int64_t>(plan.steps.size())) {
     thread_gemm_.flops_per_second /= threads_;
@@ -132,10 +143,11 @@ Simulator::Simulator(const Plan& plan, const MachineModel& machine, const Simula
         return of_gpus > 0 && (of_rank <= 0 || of_gpus < of_rank) ? of_gpus : of_rank;
     };
     const double far = machine.far_link_bytes_per_second;
-    RankState state{{}, {}, 0,
-                    0,  0,  0,
-                    0,  0,  SharedLinks({host(machine.host_to_device), host(machine.device_to_host), far, far}, gpus),
-                    0};
+    RankState state{
+        {}, {}, 0,
+        0,  0,  0,
+        0,  0,  SharedLinks({host(machine.host_to_device), host(machine.device_to_host), far, far}, arithmetic_gpus_),
+        0};
     for (int t = threads_; t-- > 0;) state.idle_threads.push_back(t);
     ranks_.assign(static_cast<std::size_t>(plan.ranks), state);
     rank_end_.resize(ranks_.size());
@@ -143,20 +155,19 @@ Simulator::Simulator(const Plan& plan, const MachineModel& machine, const Simula
     match_messages();
 }
 
-std::size_t Simulator::stream_of(const PlanStep& s) const {
-    const auto stream = s.kind == StepKind::load    ? kLoad
-                        : s.kind == StepKind::store ? kStore
-                        : s.kind == StepKind::copy  ? kCopy
-                                                    : kCompute;
-    return (static_cast<std::size_t>(s.rank) * static_cast<std::size_t>(plan_.devices_per_rank) +
-            static_cast<std::size_t>(s.device)) *
-               kStreams +
-           static_cast<std::size_t>(stream);
+int Simulator::arithmetic_gpus() const {
+    if (shared_gpus() > 0) return shared_gpus();
+    const bool make = std::ranges::any_of(plan_.steps, [](const PlanStep& s) { return lane_of(s) == Lane::make; });
+    return make && plan_.devices_per_rank <= SharedLinks::kMostGpus ? plan_.devices_per_rank : 0;
 }
 
-bool on_stream(const PlanStep& s) {
-    return s.device >= 0 && (s.kind == StepKind::compute || s.kind == StepKind::make || s.kind == StepKind::load ||
-                             s.kind == StepKind::store || s.kind == StepKind::copy);
+std::size_t Simulator::device_of(const PlanStep& s) const {
+    return static_cast<std::size_t>(s.rank) * static_cast<std::size_t>(plan_.devices_per_rank) +
+           static_cast<std::size_t>(s.device);
+}
+
+std::size_t Simulator::stream_of(const PlanStep& s) const {
+    return device_of(s) * kLaneCount + static_cast<std::size_t>(*lane_of(s));
 }
 
 void Simulator::index_steps() {
@@ -165,14 +176,14 @@ void Simulator::index_steps() {
     ready_.resize(n);
     first_next_.assign(n + 1, 0);
     const auto streams =
-        static_cast<std::size_t>(plan_.ranks) * static_cast<std::size_t>(plan_.devices_per_rank) * kStreams;
+        static_cast<std::size_t>(plan_.ranks) * static_cast<std::size_t>(plan_.devices_per_rank) * kLaneCount;
     first_of_stream_.assign(streams + 1, 0);
     for (std::size_t i = 0; i < n; ++i) {
         const auto& s = plan_.steps[i];
         waiting_[i] = s.dependencies;
         for (auto d = s.first_dependency; d < s.first_dependency + s.dependencies; ++d)
             ++first_next_[plan_.dependencies[d] + 1];
-        if (on_stream(s)) ++first_of_stream_[stream_of(s) + 1];
+        if (lane_of(s)) ++first_of_stream_[stream_of(s) + 1];
     }
     for (std::size_t i = 0; i < n; ++i) first_next_[i + 1] += first_next_[i];
     for (std::size_t i = 0; i < streams; ++i) first_of_stream_[i + 1] += first_of_stream_[i];
@@ -184,12 +195,12 @@ void Simulator::index_steps() {
         const auto& s = plan_.steps[i];
         for (auto d = s.first_dependency; d < s.first_dependency + s.dependencies; ++d)
             next_[next[plan_.dependencies[d]]++] = static_cast<std::int32_t>(i);
-        if (on_stream(s)) stream_steps_[at_of_stream_[stream_of(s)]++] = static_cast<std::int32_t>(i);
+        if (lane_of(s)) stream_steps_[at_of_stream_[stream_of(s)]++] = static_cast<std::int32_t>(i);
     }
     at_of_stream_.assign(first_of_stream_.begin(), first_of_stream_.end() - 1);
     stream_busy_.resize(streams);
-    stream_seconds_.resize(streams);
     started_.resize(streams);
+    devices_.resize(streams / kLaneCount);
 }
 
 void Simulator::match_messages() {
@@ -241,7 +252,7 @@ void Simulator::ready(std::int32_t step) {
     const auto& s = plan_.steps[step];
     ready_[step] = 1;
     if (s.kind == StepKind::join || s.kind == StepKind::evict || s.begin == s.end) {
-        if (!on_stream(s) && !is_send(s.kind) && !is_receive(s.kind)) return complete(step);
+        if (!lane_of(s) && !is_send(s.kind) && !is_receive(s.kind)) return complete(step);
     }
     if (on_threads(s)) {
         auto& r = ranks_[s.rank];
@@ -249,7 +260,7 @@ void Simulator::ready(std::int32_t step) {
         std::push_heap(r.queue.begin(), r.queue.end());
         waiting_[step] = 1;  // held until its last item is taken
         have_work_.push_back(s.rank);
-    } else if (on_stream(s)) {
+    } else if (lane_of(s)) {
         start_stream(stream_of(s));
     } else {
         ensure(is_send(s.kind) || is_receive(s.kind), "step {}: {} on rank {} without a device", step, name(s.kind),
@@ -315,8 +326,9 @@ void Simulator::start_stream(std::size_t stream) {
     ++at_of_stream_[stream];
     stream_busy_[stream] = 1;
     started_[stream] = now_;
-    const bool transfer = stream % kStreams != kCompute;
+    const bool transfer = is_transfer(*lane_of(s));
     account(s.rank, transfer, !transfer);
+    if (!transfer && devices_[device_of(s)].works++ == 0) devices_[device_of(s)].since = now_;
     if (s.kind == StepKind::compute) {
         begin_work(step, costs_.compute(s, machine_.device.gemm).seconds);
     } else if (s.kind == StepKind::make) {
@@ -330,14 +342,14 @@ void Simulator::start_stream(std::size_t stream) {
     }
 }
 
-/// Seconds that a device needs for it alone; those of one GPU share its arithmetic evenly.
+/// Seconds that a device needs for it alone; what runs on one GPU at a time shares its arithmetic evenly.
 void Simulator::begin_work(std::int32_t step, double seconds) {
     const auto& s = plan_.steps[step];
-    if (shared_gpus() == 0 || seconds <= 0)
+    if (arithmetic_gpus_ == 0 || seconds <= 0)
         return post(now_ + machine_.device.launch_seconds + seconds, What::step_over, step);
     auto& shared = ranks_[s.rank].links;
     shared.add(now_, step, machine_.device.launch_seconds + seconds, 1,
-               SharedLinks::gpu(s.device / machine_.devices_per_gpu));
+               SharedLinks::gpu(s.device / std::max(1, machine_.devices_per_gpu)));
     flows_changed(s.rank);
 }
 
@@ -403,15 +415,14 @@ void Simulator::handle(const Event& e) {
         case What::step_over: {
             const auto& s = plan_.steps[e.id];
             const auto stream = stream_of(s);
-            const bool transfer = stream % kStreams != kCompute;
+            const auto lane = *lane_of(s);
+            const bool transfer = is_transfer(lane);
             account(s.rank, transfer ? -1 : 0, transfer ? 0 : -1);
-            stream_seconds_[stream] += now_ - started_[stream];
+            if (auto& d = devices_[device_of(s)]; !transfer && --d.works == 0) d.seconds += now_ - d.since;
             if (trace_) {
-                constexpr LaneKind kinds[] = {LaneKind::compute, LaneKind::load, LaneKind::store, LaneKind::copy};
                 const double amount =
                     s.kind == StepKind::compute ? costs_.compute(s, machine_.device.gemm).flops : costs_.bytes(s);
-                const LaneKind kind = s.kind == StepKind::make ? LaneKind::make : kinds[stream % kStreams];
-                span({s.rank, kind, s.device}, e.id, started_[stream], now_, amount);
+                span({s.rank, trace_line(lane), s.device}, e.id, started_[stream], now_, amount);
             }
             stream_busy_[stream] = 0;
             complete(e.id);
@@ -482,10 +493,9 @@ Simulation Simulator::result() {
     Simulation out;
     for (double t : rank_end_) out.seconds = std::max(out.seconds, t);
     out.rank_seconds = rank_end_;
-    const auto devices = static_cast<std::size_t>(plan_.ranks) * static_cast<std::size_t>(plan_.devices_per_rank);
-    out.device_seconds.resize(devices);
+    const auto devices = devices_.size();
     double compute = 0, transfer = 0, hidden = 0, threads = 0, link = 0;
-    for (std::size_t d = 0; d < devices; ++d) compute += out.device_seconds[d] = stream_seconds_[d * kStreams];
+    for (const auto& d : devices_) compute += out.device_seconds.emplace_back(d.seconds);
     const int own_links = shared_gpus() > 0 ? shared_gpus() : plan_.devices_per_rank;
     const auto share = [&](const LinkModel& one,
                            double bytes) {  // of what the links of a rank's devices carry a second

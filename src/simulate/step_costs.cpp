@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tessera/index/contraction_spec.hpp"
+#include "index/matrix_view.hpp"
 
 namespace tessera {
 
@@ -20,21 +20,20 @@ std::vector<float> tile_elements(const Shape& shape) {
 
 StepCosts::StepCosts(const Plan& plan)
     : plan_(plan), scalar_bytes_(static_cast<double>(bytes_of(plan.scalar))), elements_(tile_elements(plan.c)) {
-    const bool complex = plan.scalar == ScalarKind::c64 || plan.scalar == ScalarKind::c128;
     const bool single = plan.scalar == ScalarKind::f32 || plan.scalar == ScalarKind::c64;
-    flops_per_product_ = complex ? 8 : 2;
+    flops_per_product_ = flops_per_multiply_add(plan.scalar);
     rate_factor_ = single ? 2 : 1;  // machines give the rate of doubles
 
     const ContractionSpec spec(plan.spec);
     depth_.assign(static_cast<std::size_t>(plan.a.tile_count()), 1.0f);
     if (spec.operand_count() != 2 || spec.needs_reduction(0) || spec.needs_reduction(1)) return;
+    const MatrixView view(spec);
     double batch = 1;
     for (int d = 0; d < plan.a.grid().rank(); ++d) {
-        const auto role = spec.role(spec.a()[d]);
-        if (role == LabelRole::batch)
+        if (view.part(Operand::a, d) == MatrixPart::batch)
             batch *= std::max(1.0, static_cast<double>(plan.a.grid().extents()[d]) /
                                        static_cast<double>(std::max<std::int64_t>(1, plan.a.grid().tile_counts()[d])));
-        if (role != LabelRole::contracted) continue;
+        if (!view.contracted(Operand::a, d)) continue;
         const auto& tiling = plan.a.grid().tiling(d);
         const auto stride = plan.a.grid().ordinal_strides()[d], count = tiling.tile_count();
         for (std::size_t s = 0; s < depth_.size(); ++s)

@@ -8,6 +8,7 @@
 
 #include "base/check.hpp"
 #include "base/parallel.hpp"
+#include "storage/dry_run.hpp"
 #include "storage/page_pool.hpp"
 
 namespace tessera {
@@ -44,6 +45,17 @@ void to_heap(std::byte* data) noexcept {
     std::free(raw);
 }
 
+struct DryBytes {
+    DryRun::From from;
+    std::int64_t bytes;
+};
+
+/// Where the bytes of a buffer come from, and how many that are.
+DryBytes dry_bytes(std::int64_t bytes) {
+    if (pooled(bytes)) return {DryRun::From::pool, align_up(bytes, PagePool::kPage)};
+    return {DryRun::From::heap, bytes + kTileAlignment};
+}
+
 }  // namespace
 
 void MemoryBudget::take(std::int64_t bytes, const std::string& what) {
@@ -66,6 +78,12 @@ void MemoryBudget::give(std::int64_t bytes) noexcept { used_ -= bytes; }
 Buffer::Buffer(std::int64_t bytes, MemoryBudget* budget, const std::string& what) : bytes_(align_up(bytes)) {
     if (bytes_ == 0) return;
     if (budget) budget->take(bytes_, what);
+    if (DryRun* const run = DryRun::current()) {
+        const auto [from, all] = dry_bytes(bytes_);
+        run->take(from, all);
+        budget_ = budget;
+        return;
+    }
     data_ = pooled(bytes_) ? PagePool::instance().take(bytes_) : from_heap(bytes_);
     if (!data_) {
         if (budget) budget->give(bytes_);
@@ -83,10 +101,14 @@ void touch_pages(std::span<std::byte> memory, int threads) {
 }
 
 Buffer::~Buffer() {
-    if (data_ && pooled(bytes_))
+    if (!data_ && bytes_ > 0) {  // of a dry run, which ends after it
+        const auto [from, all] = dry_bytes(bytes_);
+        if (DryRun* const run = DryRun::current()) run->give(from, all);
+    } else if (data_ && pooled(bytes_)) {
         PagePool::instance().give(data_, bytes_);
-    else
+    } else {
         to_heap(data_);
+    }
     if (budget_) budget_->give(bytes_);
 }
 

@@ -11,6 +11,7 @@
 #include "base/hash_fill.hpp"
 #include "base/parallel.hpp"
 #include "kernels/tile_math.hpp"
+#include "storage/dry_run.hpp"
 #include "tensor/dense_tiles.hpp"
 #include "tensor/exchange.hpp"
 #include "tensor/tensor_impl.hpp"
@@ -87,7 +88,7 @@ Tensor<T>::Tensor() : Tensor(Shape()) {}
 
 template <Scalar T>
 Tensor<T>::Tensor(Shape shape, Placement where) : impl_(std::make_unique<Impl>(std::move(shape), std::move(where))) {
-    if (impl_->buffer.bytes())
+    if (impl_->buffer.data())
         std::memset(static_cast<void*>(impl_->buffer.data()), 0, static_cast<std::size_t>(impl_->buffer.bytes()));
     const auto& s = impl_->shape;
     impl_->shape = Shape::from_sorted(s.grid(), {s.ordinals().begin(), s.ordinals().end()},
@@ -99,7 +100,7 @@ Tensor<T>::Tensor(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 template <Scalar T>
 Tensor<T>::Tensor(const Tensor& other) : impl_(std::make_unique<Impl>(other.shape(), other.placement())) {
-    if (impl_->buffer.bytes())
+    if (impl_->buffer.data())
         std::memcpy(static_cast<void*>(impl_->buffer.data()), other.impl_->buffer.data(),
                     static_cast<std::size_t>(impl_->buffer.bytes()));
 }
@@ -161,6 +162,7 @@ void Tensor<T>::for_each_tile(const std::function<void(const TileInfo&, std::spa
 
 template <Scalar T>
 void Tensor<T>::update_tiles(const std::function<void(const TileInfo&, std::span<T>)>& change, int threads) {
+    if (DryRun::current()) return;
     std::vector<double> norms(static_cast<std::size_t>(tile_count()));
     const auto local = [&](const auto& body) {
         parallel_for(impl_->local_count(), threads, 1, [&](std::int64_t i) { body(impl_->local_slot(i)); });

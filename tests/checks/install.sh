@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs into a fresh prefix, then builds and runs examples/abcd, which is the program of the README, against it.
+# Installs into a fresh prefix, BUILD/install-test/prefix, then builds and runs the examples against it: users of the
+# core alone, on a machine that has none of the packages of the other components.
 # usage: install.sh SOURCE BUILD
 set -eu
 source=$1
@@ -8,7 +9,9 @@ work="$build/install-test"
 rm -rf "$work"
 mkdir -p "$work"
 cmake --install "$build" --prefix "$work/prefix" > "$work/install.log"
-"$work/prefix/bin/tessera" --version > /dev/null
+"$work/prefix/bin/tessera" --version | tee "$work/version.txt"
+grep -Eq '^tessera [0-9.]+, commit [0-9a-z-]+$' "$work/version.txt"
+grep -Eq '^built with .*MPI.*, .*CUDA.*; instruction sets scalar, avx2, avx512 \(here: (scalar|avx2|avx512)\)$' "$work/version.txt"
 # It finds the machine files that were installed with it.
 (cd / && "$work/prefix/bin/tessera" simulate blocks:6,64,0.5 --machine summit --quiet)
 # And the basis sets and molecules.
@@ -18,13 +21,20 @@ cmake --install "$build" --prefix "$work/prefix" > "$work/install.log"
 awk '/^```cpp/ {on = 1; next} /^```/ {if (on) exit} on' "$source/README.md" > "$work/readme.cpp"
 diff "$work/readme.cpp" "$source/examples/abcd/abcd.cpp" || { echo "the README's program is not examples/abcd/abcd.cpp" >&2; exit 1; }
 
-cmake -S "$source/examples/abcd" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Release > "$work/configure.log"
-cmake --build "$work/build" > "$work/build.log"
-"$work/build/abcd" | tee "$work/output.txt"
-grep -Eq "^[0-9.]+ \+- 0; of tile \(2, 1, 0\): -?[0-9.]+$" "$work/output.txt"
-
-# The dense kernels are there for others too.
-cmake -S "$source/examples/kernels" -B "$work/kernels" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Release > "$work/configure.log"
-cmake --build "$work/kernels" > "$work/build.log"
+# Nothing is found of HDF5, libint2, libpng or BLAS.
+hidden="-DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON -DCMAKE_DISABLE_FIND_PACKAGE_PNG=ON -DCMAKE_DISABLE_FIND_PACKAGE_BLAS=ON -DCMAKE_DISABLE_FIND_PACKAGE_HDF5=ON"
+for example in abcd kernels; do
+    PKG_CONFIG_LIBDIR=/nonexistent cmake --no-warn-unused-cli -G Ninja -S "$source/examples/$example" -B "$work/$example" \
+        -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Release $hidden > "$work/configure.log"
+    cmake --build "$work/$example" > "$work/build.log"
+    ninja -C "$work/$example" -t commands "$example" > "$work/$example.commands"
+    grep -q tessera_core "$work/$example.commands"
+    for foreign in tessera_io tessera_chem hdf5 int2 png blas; do
+        ! grep -i "$foreign" "$work/$example.commands" || { echo "a user of the core alone links $foreign" >&2; exit 1; }
+        ! readelf -d "$work/$example/$example" | grep -i "NEEDED.*$foreign" || { echo "a user of the core alone needs $foreign" >&2; exit 1; }
+    done
+done
+"$work/abcd/abcd" | tee "$work/abcd.txt"
+grep -Eq "^[0-9.]+ \+- 0; of tile \(2, 1, 0\): -?[0-9.]+$" "$work/abcd.txt"
 "$work/kernels/kernels" | tee "$work/output.txt"
 printf 'b(4, 2, 3) = 118\nt3(0) = 2.5\n|t3|^2 = 1350\n' | diff - "$work/output.txt"

@@ -32,7 +32,7 @@ done
 # The same checksum for any budget and number of devices, and on the cores.
 for problem in blocks:12,64,0.4 alkane:8:v2:min; do
     want=
-    for how in "" "--devices 0" "--devices 0 --memory 24MiB" "--devices 0,0,0 --memory 32MiB"; do
+    for how in "" "--devices 0" "--devices 0 --device-memory 24MiB" "--devices 0,0,0 --device-memory 32MiB"; do
         # shellcheck disable=SC2086
         "$@" run $problem $how --json > "$out/run" 2> "$out/log" || wrong "run $problem $how: $(cat "$out/log")"
         sum=$(field checksum "$out/run")
@@ -44,12 +44,12 @@ done
 # The same wherever B comes from; what --trace says of the cores is so.
 want=
 for b in stored host device; do
-    "$@" run alkane:8:v2:min --devices 0 --memory 24MiB --b $b --trace "$out/trace.json" --json > "$out/run" 2> "$out/log" || wrong "--b $b: $(cat "$out/log")"
+    "$@" run alkane:8:v2:min --devices 0 --device-memory 24MiB --source-b $b --trace "$out/trace.json" --json > "$out/run" 2> "$out/log" || wrong "--source-b $b: $(cat "$out/log")"
     sum=$(field checksum "$out/run")
     [ -z "$want" ] && want=$sum
-    [ "$sum" = "$want" ] || wrong "--b $b: checksum $sum, was $want"
+    [ "$sum" = "$want" ] || wrong "--source-b $b: checksum $sum, was $want"
     made=$(field make "$out/run")
-    [ "$b:$made" != host:0.0 ] && { [ $b = host ] || [ "$made" = 0.0 ]; } || wrong "--b $b: cores made tiles for $made s"
+    [ "$b:$made" != host:0.0 ] && { [ $b = host ] || [ "$made" = 0.0 ]; } || wrong "--source-b $b: cores made tiles for $made s"
 done
 
 # contract takes files, has the cores' bits, and is held against the device's rate.
@@ -77,7 +77,7 @@ for how in "" "--devices 0"; do
 done
 
 # What really ran, in the simulator's lanes: loads, products and stores of the device.
-"$@" run blocks:12,64,0.4 --devices 0 --memory 24MiB --trace "$out/trace.json" --quiet > /dev/null 2> "$out/log" || wrong "--trace: $(cat "$out/log")"
+"$@" run blocks:12,64,0.4 --devices 0 --device-memory 24MiB --trace "$out/trace.json" --quiet > /dev/null 2> "$out/log" || wrong "--trace: $(cat "$out/log")"
 python3 - "$out/trace.json" <<'CHECK' || wrong "--trace: its lanes or events"
 import json, sys
 events = json.load(open(sys.argv[1]))["traceEvents"]
@@ -97,21 +97,21 @@ refused() {  # exit code, words of the message, arguments
 }
 refused 3 'no device 64' "$@" run blocks:4,8,0.5 --devices 64
 refused 3 'no device 99999999999' "$@" run blocks:4,8,0.5 --devices 99999999999
-refused 3 'of memory, but' "$@" run blocks:4,8,0.5 --devices 0 --memory 8TiB
-refused 3 'asked for 2 times' "$@" run blocks:4,8,0.5 --devices 0,0 --memory 100GiB
+refused 3 'of memory, but' "$@" run blocks:4,8,0.5 --devices 0 --device-memory 8TiB
+refused 3 'asked for 2 times' "$@" run blocks:4,8,0.5 --devices 0,0 --device-memory 100GiB
 # Before operands are made: their 56 GB take seconds.
 begin=$(date +%s)
-refused 3 'of memory, but' "$@" run alkane:65:v1 --devices 0 --memory 8TiB
+refused 3 'of memory, but' "$@" run alkane:65:v1 --devices 0 --device-memory 8TiB
 [ $(($(date +%s) - begin)) -le 4 ] || wrong "a budget above the card is refused after $(($(date +%s) - begin)) s"
-refused 3 'on the host, which has' "$@" run alkane:100:v1 --devices 0 --b stored
-refused 3 'on the host, which has' "$@" run alkane:100:v1 --devices 0 --b stored --memory 16GiB
+refused 3 'host memory' "$@" run alkane:100:v1 --devices 0 --source-b stored
+refused 3 'host memory' "$@" run alkane:100:v1 --devices 0 --source-b stored --device-memory 16GiB
 refused 2 'nonexist' "$@" run dense:64,64,64,64 --devices 0 --trace /nonexist/x.json
 # One result tile with more thread blocks' shares than the descriptor memory holds, and one that nothing can describe.
 "$@" run dense:80000000,1,1,80000000 --devices 0 --json > "$out/run" 2> "$out/log" || wrong "a long tile: $(cat "$out/log")"
 "$@" run dense:80000000,1,1,80000000 --json > "$out/cores" 2> "$out/log" || wrong "a long tile on the cores: $(cat "$out/log")"
 [ "$(field checksum "$out/run")" = "$(field checksum "$out/cores")" ] || wrong "a long tile: another checksum than on the cores"
 refused 2 'use smaller tiles' "$@" run dense:2200000000,1,1,2200000000 --devices 0
-refused 3 'too small' "$@" run dense:4096,4096,4096,2048 --devices 0 --memory 32MiB
+refused 3 'too small' "$@" run dense:4096,4096,4096,2048 --devices 0 --device-memory 32MiB
 # Someone else holds the card's memory.
 on_a_card_with() {  # bytes that are left free, what to run meanwhile
     : > "$out/held"
@@ -129,11 +129,11 @@ time.sleep(60)' "$1" > "$out/held" &
     wait $holder 2> /dev/null
 }
 small_run() {  # no room for the DGEMM rate, but for the contraction
-    "$@" run blocks:12,64,0.4 --devices 0 --memory 24MiB --json > "$out/run" 2> "$out/log" || wrong "a small run on a full card: $(cat "$out/log")"
+    "$@" run blocks:12,64,0.4 --devices 0 --device-memory 24MiB --json > "$out/run" 2> "$out/log" || wrong "a small run on a full card: $(cat "$out/log")"
     grep -q '"gemm_gflops": null' "$out/run" || wrong "a DGEMM rate on a full card: $(cat "$out/run")"
 }
 if [ -n "$(command -v python3)" ] && python3 -c 'import torch' 2> /dev/null; then
-    on_a_card_with $((7 << 29)) refused 3 'are free' "$@" run dense:16384,16384,16384,2048 --devices 0 --memory 8GiB
+    on_a_card_with $((7 << 29)) refused 3 'are free' "$@" run dense:16384,16384,16384,2048 --devices 0 --device-memory 8GiB
     on_a_card_with $((3 << 28)) small_run "$@"
 else
     echo "not run: a card that another program has nearly filled (no torch here to do it)"

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "device/discovery.hpp"
+#include "device/open_devices.hpp"
 #include "device_code_kernels.hpp"
-#include "execute/cuda/cuda_devices.hpp"
-#include "kernels/cuda/device.hpp"
 #include "support/cuda_handles.hpp"
 #include "support/device_cases.hpp"
 #include "support/exit_as.hpp"
@@ -18,10 +18,10 @@ namespace {
 class CudaDeviceCode : public ::testing::Test {
   protected:
     void SetUp() override {
-        if (kernels::cuda::device_count() == 0) GTEST_SKIP() << "no CUDA device";
+        if (device::count() == 0) GTEST_SKIP() << "no CUDA device";
     }
     const testing::OpenDevices open = [](std::span<const std::int64_t> arenas, std::int64_t budget, ScalarKind kind) {
-        return open_cuda_devices(std::vector<int>(arenas.size(), 0), arenas, budget, kind);
+        return open_devices(std::vector<int>(arenas.size(), 0), arenas, budget, kind);
     };
 };
 
@@ -39,20 +39,20 @@ TEST_F(CudaDeviceCode, ContractMakesTheTilesOnTheDevice) {
         if (o % 4 != 1) tiles.push_back({TileOrdinal{o}, 1e6});
     GeneratedTensor<double> b{Shape(TileGrid{t, t}, tiles), testing::make_own_tile};
     const auto on_cores = contract("ik,kj->ij", a, b);
-    ContractOptions options;
-    options.devices = {0};
-    const auto sent = contract("ik,kj->ij", a, b, options);
+    Resources here;
+    here.devices = {0};
+    const auto sent = contract("ik,kj->ij", a, b, here);
     b.on_device = testing::make_own_tiles;
     for (const std::vector<int>& devices : {std::vector<int>{0}, {0, 0}}) {
-        options.devices = devices;
-        const auto made = contract("ik,kj->ij", a, b, options);
+        here.devices = devices;
+        const auto made = contract("ik,kj->ij", a, b, here);
         EXPECT_TRUE(made.tensor == on_cores.tensor);
         EXPECT_TRUE(made.tensor == sent.tensor);
         EXPECT_GE(made.report.made_tiles, b.shape.tile_count());
         EXPECT_LT(made.report.loaded_bytes, sent.report.loaded_bytes * static_cast<std::int64_t>(devices.size()));
     }
     // B's rows are not its columns in memory: its tiles are made on the host and sent permuted.
-    const auto turned = contract("ik,jk->ij", a, b, options);
+    const auto turned = contract("ik,jk->ij", a, b, here);
     EXPECT_TRUE(turned.tensor == contract("ik,jk->ij", a, b).tensor);
 }
 
@@ -60,27 +60,27 @@ TEST_F(CudaDeviceCode, WhatItThrowsAndALaunchThatFailsAreTheUsers) {
     const Tiling t = Tiling::uniform(64, 16);
     const auto a = Tensor<double>::random(Shape::dense(TileGrid{t, t}), 1);
     GeneratedTensor<double> b{a.shape(), testing::make_own_tile};
-    ContractOptions options;
-    options.devices = {0, 0};
+    Resources here;
+    here.devices = {0, 0};
     b.on_device = [](std::span<const DeviceTile>, void*) { throw std::domain_error("of the user's own"); };
-    EXPECT_THROW(contract("ik,kj->ij", a, b, options), std::domain_error);
+    EXPECT_THROW(contract("ik,kj->ij", a, b, here), std::domain_error);
     b.on_device = testing::make_impossible_launch;
     try {
-        contract("ik,kj->ij", a, b, options);
+        contract("ik,kj->ij", a, b, here);
         FAIL() << "4096 threads in a block";
     } catch (const UserError& e) {
         EXPECT_EQ(e.exit_code(), 2);
         EXPECT_NE(std::string(e.what()).find("device code of a tile source"), std::string::npos) << e.what();
     }
     b.on_device = testing::make_own_tiles;  // and the device is fit for use
-    EXPECT_TRUE(contract("ik,kj->ij", a, b, options).tensor == contract("ik,kj->ij", a, b).tensor);
+    EXPECT_TRUE(contract("ik,kj->ij", a, b, here).tensor == contract("ik,kj->ij", a, b).tensor);
 }
 
 /// Nobody can say whose kernel it was; it takes the context with it: in a process of its own, which gives back all that
 /// it had before it ends.
 TEST_F(CudaDeviceCode, ABadAccessIsAMachineError) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
-    const auto free = kernels::cuda::free_bytes(0);
+    const auto free = device::free_bytes(0);
     EXPECT_EXIT(
         {
             const Tiling t = Tiling::uniform(64, 16);
@@ -89,11 +89,11 @@ TEST_F(CudaDeviceCode, ABadAccessIsAMachineError) {
             b.shape = a.shape();
             b.make = testing::make_own_tile;
             b.on_device = testing::make_bad_access;
-            ContractOptions options;
-            options.devices.assign(2, 0);
+            Resources here;
+            here.devices.assign(2, 0);
             testing::exit_as([&] {
                 try {
-                    contract("ik,kj->ij", a, b, options);
+                    contract("ik,kj->ij", a, b, here);
                 } catch (const MachineError&) {
                     release_memory();  // pinned blocks are kept for later
                     const auto handles = testing::cuda_handles();
@@ -103,7 +103,7 @@ TEST_F(CudaDeviceCode, ABadAccessIsAMachineError) {
             });
         },
         ::testing::ExitedWithCode(3), "[1-9][0-9]+ handles, 0 kept; CUDA");
-    EXPECT_NEAR(static_cast<double>(kernels::cuda::free_bytes(0)), static_cast<double>(free), 8 << 20);
+    EXPECT_NEAR(static_cast<double>(device::free_bytes(0)), static_cast<double>(free), 8 << 20);
 }
 
 }  // namespace

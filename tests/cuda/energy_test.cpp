@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/shared_data.hpp"
-#include "kernels/cuda/device.hpp"
+#include "device/discovery.hpp"
 #include "support/leak_check.hpp"
 #include "tessera/chem/energy.hpp"
 
@@ -33,7 +33,7 @@ EnergyOptions options_of(const Case& c) {
 class CudaEnergy : public testing::TestWithParam<Case> {
   protected:
     void SetUp() override {
-        if (kernels::cuda::device_count() == 0) GTEST_SKIP() << "no CUDA device";
+        if (device::count() == 0) GTEST_SKIP() << "no CUDA device";
     }
 };
 
@@ -44,8 +44,8 @@ TEST_P(CudaEnergy, IsThatOfTheCores) {
     const auto cores = energy(molecule, o);
     EXPECT_EQ(cores.device_contractions, 0);
     EXPECT_EQ(cores.device_triples_flops, 0);
-    o.devices = c.devices;
-    o.device_memory = c.memory;
+    o.here.devices = c.devices;
+    o.here.device_memory = c.memory;
     o.device_from = c.from;
     std::vector<std::string> warnings;
     o.warn = [&](const std::string& line) { warnings.push_back(line); };
@@ -79,13 +79,13 @@ INSTANTIATE_TEST_SUITE_P(
 
 /// A budget with room for contractions, but not for the triples.
 TEST(CudaEnergyOnce, WhatDoesNotFitRunsOnTheCores) {
-    if (kernels::cuda::device_count() == 0) GTEST_SKIP() << "no CUDA device";
+    if (device::count() == 0) GTEST_SKIP() << "no CUDA device";
     const auto molecule = read_xyz(find_shared_data("molecules/h2o.xyz"));
     EnergyOptions o = options_of({"", "h2o", "def2-svp", Abcd::stored, {}, 0, 0});
     const auto cores = energy(molecule, o);
-    o.devices = {0};
+    o.here.devices = {0};
     o.device_from = 1e6;
-    o.device_memory = std::int64_t{32} << 20;
+    o.here.device_memory = std::int64_t{32} << 20;
     std::vector<std::string> warnings;
     o.warn = [&](const std::string& line) { warnings.push_back(line); };
     const auto there = energy(molecule, o);
@@ -95,7 +95,7 @@ TEST(CudaEnergyOnce, WhatDoesNotFitRunsOnTheCores) {
     ASSERT_EQ(warnings.size(), 1U);
     EXPECT_NE(warnings[0].find("(T) needs"), std::string::npos) << warnings[0];
     // No room for anything.
-    o.device_memory = std::int64_t{160} << 10;
+    o.here.device_memory = std::int64_t{160} << 10;
     warnings.clear();
     const auto none = energy(molecule, o);
     EXPECT_NEAR(none.total, cores.total, 1e-10);

@@ -5,8 +5,8 @@
 #include <atomic>
 #include <thread>
 
-#include "execute/cuda/cuda_devices.hpp"
-#include "kernels/cuda/device.hpp"
+#include "device/discovery.hpp"
+#include "device/open_devices.hpp"
 #include "support/device_cases.hpp"
 #include "support/exit_as.hpp"
 #include "support/leak_check.hpp"
@@ -24,7 +24,7 @@ using testing::run_case;
 OpenDevices cuda_devices() {
     return [](std::span<const std::int64_t> arenas, std::int64_t budget, ScalarKind kind) {
         const std::vector<int> ids(arenas.size(), 0);
-        return open_cuda_devices(ids, arenas, budget, kind);
+        return open_devices(ids, arenas, budget, kind);
     };
 }
 
@@ -32,7 +32,7 @@ template <class T>
 class CudaExecute : public ::testing::Test {
   protected:
     void SetUp() override {
-        if (kernels::cuda::device_count() == 0) GTEST_SKIP() << "no CUDA device";
+        if (device::count() == 0) GTEST_SKIP() << "no CUDA device";
     }
 };
 using AllScalars = ::testing::Types<float, double, std::complex<float>, std::complex<double>>;
@@ -80,9 +80,9 @@ std::int64_t in_pages(std::int64_t bytes) {
 class LeastFree {
   public:
     LeastFree()
-        : least_(kernels::cuda::free_bytes(0)), thread_([this](const std::stop_token& stop) {
+        : least_(device::free_bytes(0)), thread_([this](const std::stop_token& stop) {
               while (!stop.stop_requested()) {
-                  const auto now = kernels::cuda::free_bytes(0);
+                  const auto now = device::free_bytes(0);
                   if (now < least_) least_ = now;
                   ++readings_;
               }
@@ -121,8 +121,8 @@ TEST_F(CudaExecuteOnce, DriverReadingWithinBudget) {
         {
             const std::vector<int> ids(static_cast<std::size_t>(c.devices), 0);
             const std::vector<std::int64_t> none(ids.size(), 0);
-            const auto open = open_cuda_devices(ids, none, 0, ScalarKind::f64);
-            before = kernels::cuda::free_bytes(0) + (std::int64_t{2} << 20);  // the small reserves share a page
+            const auto open = open_devices(ids, none, 0, ScalarKind::f64);
+            before = device::free_bytes(0) + (std::int64_t{2} << 20);  // the small reserves share a page
         }
         LeastFree watch;
         const auto ran = run_case(c, cuda_devices());
@@ -140,29 +140,29 @@ TEST_F(CudaExecuteOnce, DriverReadingWithinBudget) {
 TEST_F(CudaExecuteOnce, ACardThatIsNearlyFull) {
     const Tiling t = Tiling::uniform(4096, 512);
     const auto a = Tensor<double>::random(Shape::dense(TileGrid{t, t}), 1), b = Tensor<double>::random(a.shape(), 2);
-    ContractOptions options;
-    options.devices = {0};
-    const auto expected = contract("ik,kj->ij", a, b, options).tensor;
-    const auto free = kernels::cuda::free_bytes(0);
-    kernels::cuda::DeviceBuffer others(static_cast<std::size_t>(free - (std::int64_t{192} << 20)));
+    Resources here;
+    here.devices = {0};
+    const auto expected = contract("ik,kj->ij", a, b, here).tensor;
+    const auto free = device::free_bytes(0);
+    device::DeviceBuffer others(static_cast<std::size_t>(free - (std::int64_t{192} << 20)));
     for (const std::vector<int>& devices : {std::vector<int>{0}, {0, 0, 0}}) {
-        options.devices = devices;
-        options.device_memory = std::int64_t{1} << 30;
+        here.devices = devices;
+        here.device_memory = std::int64_t{1} << 30;
         try {
-            contract("ik,kj->ij", a, b, options);
+            contract("ik,kj->ij", a, b, here);
             FAIL() << "a gigabyte of 192 MiB";
         } catch (const MachineError& e) {
             EXPECT_EQ(e.exit_code(), 3);
             EXPECT_NE(std::string(e.what()).find("are free"), std::string::npos) << e.what();
         }
     }
-    options.devices = {0};
-    options.device_memory = 0;
-    EXPECT_TRUE(contract("ik,kj->ij", a, b, options).tensor == expected);
+    here.devices = {0};
+    here.device_memory = 0;
+    EXPECT_TRUE(contract("ik,kj->ij", a, b, here).tensor == expected);
     others = {};
-    options.device_memory = std::int64_t{1} << 30;
-    EXPECT_TRUE(contract("ik,kj->ij", a, b, options).tensor == expected);
-    EXPECT_NEAR(static_cast<double>(kernels::cuda::free_bytes(0)), static_cast<double>(free), 8 << 20);
+    here.device_memory = std::int64_t{1} << 30;
+    EXPECT_TRUE(contract("ik,kj->ij", a, b, here).tensor == expected);
+    EXPECT_NEAR(static_cast<double>(device::free_bytes(0)), static_cast<double>(free), 8 << 20);
 }
 
 template <class Thrown>
@@ -177,7 +177,7 @@ TEST_F(CudaExecuteOnce, Faults) {
     testing::Random r(8);
     auto c = random_case<double>(r, "pcd,cdab->pab", 4, 3);
     c.budget = testing::smallest_budget(c) * 2;
-    const auto free = kernels::cuda::free_bytes(0);
+    const auto free = device::free_bytes(0);
 
     auto host = c;
     host.source_b = SourceKind::host_made;
@@ -196,14 +196,14 @@ TEST_F(CudaExecuteOnce, Faults) {
     expect_failure<std::domain_error>(device);
 
     const std::int64_t small[] = {1 << 20};
-    const std::vector<int> missing{kernels::cuda::device_count()}, first{0};
-    EXPECT_THROW(open_cuda_devices(missing, small, 0, ScalarKind::f64), BackendUnavailable);
-    EXPECT_THROW(open_cuda_devices(first, small, std::int64_t{1} << 50, ScalarKind::f64), MachineError);
-    const std::int64_t most[] = {kernels::cuda::device_info(0).memory_bytes - (std::int64_t{128} << 20)};
-    kernels::cuda::DeviceBuffer other(std::size_t{512} << 20);  // someone else holds memory of the card
-    EXPECT_THROW(open_cuda_devices(first, most, 0, ScalarKind::f64), MachineError);
+    const std::vector<int> missing{device::count()}, first{0};
+    EXPECT_THROW(open_devices(missing, small, 0, ScalarKind::f64), BackendUnavailable);
+    EXPECT_THROW(open_devices(first, small, std::int64_t{1} << 50, ScalarKind::f64), MachineError);
+    const std::int64_t most[] = {device::info(0).memory_bytes - (std::int64_t{128} << 20)};
+    device::DeviceBuffer other(std::size_t{512} << 20);  // someone else holds memory of the card
+    EXPECT_THROW(open_devices(first, most, 0, ScalarKind::f64), MachineError);
     other = {};
-    EXPECT_NEAR(static_cast<double>(kernels::cuda::free_bytes(0)), static_cast<double>(free), 64 << 20);
+    EXPECT_NEAR(static_cast<double>(device::free_bytes(0)), static_cast<double>(free), 64 << 20);
     run_case(c, cuda_devices());  // and the device is fit for use
 }
 

@@ -1,6 +1,6 @@
 // Grouped tile products and the hash generator on a device, against the plain loops on the host.
 // Skips itself where there is no device.
-#include "kernels/cuda/grouped_gemm.hpp"
+#include "device/cuda/grouped_gemm.hpp"
 
 #include <gtest/gtest.h>
 
@@ -130,7 +130,7 @@ struct Case {
                 }
                 bound += cuda::grouped_bytes_bound(t.c.rows, t.c.columns, static_cast<std::int64_t>(end - begin));
             }
-            const cuda::GroupedLaunch launch = list.plan(cuda::device_info(0).multiprocessors, tuning);
+            const cuda::GroupedLaunch launch = list.plan(device::info(0).multiprocessors, tuning);
             if (tuning.shape < 0) {
                 EXPECT_LE(launch.bytes, bound);
             }
@@ -170,7 +170,7 @@ double error(const std::vector<T>& got, const std::vector<T>& want) {
 class CudaGrouped : public testing::Test {
   protected:
     void SetUp() override {
-        if (cuda::device_count() == 0) GTEST_SKIP() << "no CUDA device";
+        if (device::count() == 0) GTEST_SKIP() << "no CUDA device";
     }
 };
 

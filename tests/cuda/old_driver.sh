@@ -9,7 +9,7 @@ program=$2
 molecule=$(cd "$(dirname "$0")/../../share/molecules" && pwd)/h2o.xyz
 failed=0
 for arguments in "run dense:64,64,64,64 --devices 0" "run dense:64,64,64,64 --devices 0,0 --memory 1GiB" \
-    "energy $molecule --devices 0" "bench transpose --device 0 --volume 1e6" "bench grouped --device 0" "bench triples --device 0"; do
+    "energy $molecule --devices 0" "bench transpose --devices 0 --volume 1e6" "bench grouped --devices 0" "bench triples --devices 0"; do
     # shellcheck disable=SC2086
     said=$("$program" $arguments 2>&1 > /dev/null)
     status=$?

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <limits>
 
-#include "kernels/cuda/transpose.hpp"
+#include "device/cuda/transpose.hpp"
 #include "support/leak_check.hpp"
 #include "tessera/base/error.hpp"
 #include "transpose_cases.hpp"
@@ -20,7 +20,7 @@ template <class T>
 class CudaTranspose : public ::testing::Test {
   protected:
     void SetUp() override {
-        if (cuda::device_count() == 0) GTEST_SKIP() << "no CUDA device";
+        if (device::count() == 0) GTEST_SKIP() << "no CUDA device";
     }
 };
 using Types = ::testing::Types<float, double, std::complex<float>, std::complex<double>>;
@@ -141,7 +141,7 @@ TYPED_TEST(CudaTranspose, InfinityIsOnlyMoved) {
 
 /// A tile that reaches past 2^32 elements, moved and combined. Some elements are set, and found at their new places.
 TEST(CudaTransposeLarge, OffsetsPast32Bits) {
-    if (cuda::device_count() == 0) GTEST_SKIP() << "no CUDA device";
+    if (device::count() == 0) GTEST_SKIP() << "no CUDA device";
     const std::int64_t rows = 128, columns = 36'000'000;
     const auto bytes = static_cast<std::size_t>(rows * columns) * sizeof(float);
     if (cuda::free_bytes(0) < static_cast<std::int64_t>(2 * bytes) + (1 << 30))
@@ -171,7 +171,7 @@ TEST(CudaTransposeLarge, OffsetsPast32Bits) {
 }
 
 TEST(CudaTransposeErrors, OverlapAndBadPlans) {
-    if (cuda::device_count() == 0) GTEST_SKIP() << "no CUDA device";
+    if (device::count() == 0) GTEST_SKIP() << "no CUDA device";
     cuda::DeviceBuffer a(1000 * sizeof(double));
     const cuda::DeviceTranspose transpose(Extents{10, 20}, Perm{1, 0}, 8);
     auto* p = static_cast<double*>(a.data());
@@ -188,7 +188,7 @@ TEST(CudaTransposeErrors, OverlapAndBadPlans) {
     cuda::DeviceTransposeTuning odd;
     odd.threads = 33, odd.elements = 8, odd.stages = 1;
     EXPECT_THROW(cuda::DeviceTranspose(Extents{10, 20}, Perm{1, 0}, 8, {}, {}, odd).run(p, p + 500), UserError);
-    EXPECT_THROW(cuda::set_device(cuda::device_count()), BackendUnavailable);
+    EXPECT_THROW(device::set_current(device::count()), BackendUnavailable);
     EXPECT_THROW(cuda::DeviceBuffer(std::size_t{1} << 50), MachineError);
 }
 

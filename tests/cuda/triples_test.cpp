@@ -1,10 +1,10 @@
 // The fused contraction on a device against the plain loops on the host. Skips itself where there is no device.
-#include "kernels/cuda/triples.hpp"
+#include "device/fused.hpp"
 
 #include <gtest/gtest.h>
 
-#include "kernels/cuda/triples_device.hpp"
-#include "kernels/cuda/triples_mirror.hpp"
+#include "device/cuda/triples_device.hpp"
+#include "device/cuda/triples_mirror.hpp"
 #include "support/leak_check.hpp"
 #include "tessera/base/error.hpp"
 #include "triples_cases.hpp"
@@ -17,7 +17,7 @@ using namespace triples_cases;
 class CudaTriples : public testing::Test {
   protected:
     void SetUp() override {
-        if (cuda::device_count() == 0) GTEST_SKIP() << "no CUDA device";
+        if (device::count() == 0) GTEST_SKIP() << "no CUDA device";
     }
 };
 

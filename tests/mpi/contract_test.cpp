@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
-#include <random>
 #include <string>
 
 #include "support/back_end.hpp"
+#include "support/random_shapes.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/comm/mpi.hpp"
 #include "tessera/comm/world.hpp"
@@ -20,19 +20,15 @@
 namespace tessera {
 namespace {
 
-using Random = std::mt19937_64;
+using testing::Random;
+using testing::random_tiling;
 
 constexpr const char* kSpecs[] = {"ik,kj->ij", "ki,kj->ji",   "aibj,jbck->ciak", "hik,hkj->hij", "ij,kl->ikjl",
                                   "ik,ik->",   "iik,kj->ij",  "ijk,kl->jl",      "ijk,jkl->li",  "ik,kj->j",
                                   "kij,k->ij", "abc,bd->dca", "ijk,ijk->ij",     "ijj,jk->ik"};
 constexpr const char* kLongSpecs[] = {"ik,kj->ij", "ki,kj->ji", "ikl,klj->ji", "ijk,kl->ijl"};
-constexpr const char* kAlgorithms[] = {"auto", "stationary_b", "outer_product", "split_k", "replicate_b"};
-
-Tiling random_tiling(Random& r) {
-    std::vector<std::int64_t> sizes(1 + r() % 4);
-    for (auto& s : sizes) s = 1 + static_cast<std::int64_t>(r() % 9);
-    return Tiling::from_sizes(sizes);
-}
+constexpr Algorithm kAlgorithms[] = {Algorithm::automatic, Algorithm::stationary_b, Algorithm::outer_product,
+                                     Algorithm::split_k, Algorithm::replicate_b};
 
 /// Tilings of a contraction whose result is tiny next to its operands (k in several segments), or whose B is: what
 /// split_k and replicate_b are for.
@@ -54,7 +50,7 @@ std::map<char, Tiling> long_tilings(Random& r, const ContractionSpec& spec, bool
 Shape random_shape(Random& r, const std::string& labels, std::map<char, Tiling>& tilings, unsigned tenths = 6) {
     std::vector<Tiling> of;
     for (char l : labels) {
-        if (!tilings.count(l)) tilings.emplace(l, random_tiling(r));
+        if (!tilings.count(l)) tilings.emplace(l, random_tiling(r, 4, 9));
         of.push_back(tilings.at(l));
     }
     const TileGrid grid(of);
@@ -98,10 +94,11 @@ void random_contractions(std::uint64_t seed, int trials) {
         const auto a = Tensor<T>::random(sa, seed + 1, 0, {ranks, random_distribution(r, sa.grid(), ranks.size())});
         const auto b = Tensor<T>::random(sb, seed + 2, 0, {ranks, random_distribution(r, sb.grid(), ranks.size())});
 
-        auto one = testing::back_end_options();
-        ContractOptions many;
+        auto here = testing::back_end_resources(), together = here;
+        PlanOptions how;
+        ContractOptions one, many;
         one.alpha = r() % 2 ? 1.0 : -0.75;
-        one.threads = 1;
+        here.threads = 1;
         one.filter = r() % 4 == 0 ? 2.0 : 0;
         if (is_complex<T>) {
             one.conjugate_a = r() % 2;
@@ -117,16 +114,17 @@ void random_contractions(std::uint64_t seed, int trials) {
         if (adds) one.beta = 0.5;
         if (filters) {
             one.filter = 0;
-            const auto whole = contract<T>(spec.text(), a1, b1, one).tensor;
+            const auto whole = contract<T>(spec.text(), a1, b1, here, one).tensor;
             one.filter = 1.01 * *std::ranges::min_element(whole.shape().norms());
             ASSERT_GT(one.filter, 0) << spec.text();
             ++surely_filtered;
         }
         many = one;
-        many.threads = 1 + static_cast<int>(r() % 2);
-        many.algorithm = split       ? "split_k"
-                         : replicate ? "replicate_b"
-                                     : kAlgorithms[r() % (filters ? 3 : 5)];  // the last two refuse some problems
+        together.threads = 1 + static_cast<int>(r() % 2);
+        how.algorithm = split       ? Algorithm::split_k
+                        : replicate ? Algorithm::replicate_b
+                                    : kAlgorithms[r() % (filters ? 3 : 5)];  // the last two refuse some problems
+        const std::string algorithm = name(how.algorithm);
         if (!adds && r() % 2) many.result_distribution = random_distribution(r, grid, ranks.size());
         const bool made = !adds && r() % 3 == 0 && !spec.needs_reduction(1);
 
@@ -140,50 +138,58 @@ void random_contractions(std::uint64_t seed, int trials) {
                                         }};
         Tensor<T> want, got;
         ContractReport report;
-        std::int64_t planned = 0;
-        int workers = 0, segments = 0;
-        RankCounts mine;
+        std::optional<PlannedContraction> planned;
         const auto label =
-            fmt::format("{} trial {} algorithm {} of {} ranks", spec.text(), trial, many.algorithm, ranks.size());
-        many.on_plan = [&](const Plan& plan) {
-            planned = plan.counts.sent_bytes;
-            mine = plan.rank_counts[static_cast<std::size_t>(ranks.rank())];
-            validate(plan);
-            // How many ranks really sum, and into how many sums of one tile.
-            for (const auto& n : plan.rank_counts) workers += n.products > 0;
-            segments = plan.segments;
-        };
+            fmt::format("{} trial {} algorithm {} of {} ranks", spec.text(), trial, algorithm, ranks.size());
+        // With a filter there is a plan only when diagonals and sums of an operand are made.
+        const bool plans = many.filter == 0 || !(spec.needs_reduction(0) || spec.needs_reduction(1));
         try {
             if (adds) {
                 want = Tensor<T>::random(old_shape, seed + 3);
                 got = Tensor<T>::random(old_shape, seed + 3, 0, {ranks, where});
-                contract_into<T>(spec.text(), a1, b1, want, one);
-                report = contract_into<T>(spec.text(), a, b, got, many);
+                contract_into<T>(spec.text(), a1, b1, want, here, one);
+                if (plans) {
+                    planned = plan_into<T>(spec.text(), a, b, got, together, many, how);
+                    report = execute_into<T>(*planned, a, b, got);
+                } else {
+                    report = contract_into<T>(spec.text(), a, b, got, together, many, how);
+                }
             } else {
-                want = contract<T>(spec.text(), a1, b1, one).tensor;
-                auto result = made ? contract<T>(spec.text(), a, made_b, many) : contract<T>(spec.text(), a, b, many);
+                want = contract<T>(spec.text(), a1, b1, here, one).tensor;
+                const ContractOperand<T> second = made ? ContractOperand<T>(made_b) : ContractOperand<T>(b);
+                if (plans) planned = plan<T>(spec.text(), a, second, together, many, how);
+                auto result =
+                    plans ? execute<T>(*planned, a, second) : contract<T>(spec.text(), a, second, together, many, how);
                 report = result.report;
                 got = std::move(result.tensor);
             }
         } catch (const UserError& e) {  // split_k or replicate_b where they cannot be
-            ASSERT_TRUE(many.algorithm == "split_k" || many.algorithm == "replicate_b") << label << ": " << e.what();
+            ASSERT_TRUE(algorithm == "split_k" || algorithm == "replicate_b") << label << ": " << e.what();
             continue;
         }
-        ++done[many.algorithm];
-        if (workers > 1) ++shared[many.algorithm];
-        if (many.algorithm == "split_k" && segments > 1 && workers > 1) ++split_over_k;
+        ++done[algorithm];
+        if (planned) {
+            const Plan& plan = planned->plan();
+            validate(plan);
+            // How many ranks really sum, and into how many sums of one tile.
+            int workers = 0;
+            for (const auto& n : plan.rank_counts) workers += n.products > 0;
+            if (workers > 1) ++shared[algorithm];
+            if (algorithm == "split_k" && plan.segments > 1 && workers > 1) ++split_over_k;
+            const auto& mine = plan.rank_counts[static_cast<std::size_t>(ranks.rank())];
+            EXPECT_EQ(report.sent_bytes, plan.counts.sent_bytes) << label;
+            EXPECT_EQ(report.rank_sent_bytes, mine.sent_bytes) << label;
+            EXPECT_EQ(report.rank_received_bytes, mine.received_bytes) << label;
+            if (made) {
+                EXPECT_EQ(calls.load(), mine.made_tiles) << label;
+            }
+        }
         ASSERT_EQ(checksum(got), checksum(want)) << label;
         ASSERT_TRUE(got.shape() == want.shape()) << label;
-        EXPECT_EQ(report.sent_bytes, planned) << label;
-        EXPECT_EQ(report.rank_sent_bytes, mine.sent_bytes) << label;
-        EXPECT_EQ(report.rank_received_bytes, mine.received_bytes) << label;
         EXPECT_EQ(report.ranks, ranks.size());
-        if (made) {
-            EXPECT_EQ(calls.load(), mine.made_tiles) << label;
-        }
         if (one.filter > 0 && !adds) {
             one.filter = 0;
-            auto left_out = contract<T>(spec.text(), a1, b1, one).tensor;
+            auto left_out = contract<T>(spec.text(), a1, b1, here, one).tensor;
             axpy(T(-1), want, left_out);  // which has the bits of what the ranks found
             const double rounding = std::is_same_v<RealOf<T>, float> ? 1e-3 : 1e-10;
             EXPECT_LE(norm(left_out), report.left_out * (1 + 1e-10) + rounding) << label;
@@ -238,23 +244,22 @@ TEST(ContractAcrossRanks, BudgetOfOneOperandIsThatOfAllRanks) {
     for (const auto& place : places)
         for (const char* spec : {"ijs->ij", "isj->j", "ijs->sji"}) {
             const auto a = Tensor<double>::random(Shape::dense(grid), 1, 1, {ranks, place});
-            ContractOptions options;
-            options.threads = 1;
+            Resources here{.threads = 1};
             double least[] = {2, 0};
             for (int refused = 0; refused < 2; ++refused) {
-                options.memory = static_cast<std::int64_t>(least[0]) - 1;
+                here.memory = static_cast<std::int64_t>(least[0]) - 1;
                 try {
-                    contract(spec, a, options);
+                    contract(spec, a, here);
                     ADD_FAILURE() << spec;
                 } catch (const BudgetError& e) {
                     least[0] = static_cast<double>(e.smallest_bytes());
                 }
             }
-            options.memory = static_cast<std::int64_t>(least[0]);
+            here.memory = static_cast<std::int64_t>(least[0]);
             least[1] = -least[0];
             if (ranks.size() > 1) ranks.max(std::span<double>(least));
             EXPECT_EQ(least[0], -least[1]) << spec << ": ranks name different budgets";
-            EXPECT_EQ(contract(spec, a, options).report.peak_host_bytes, options.memory) << spec;
+            EXPECT_EQ(contract(spec, a, here).report.peak_host_bytes, here.memory) << spec;
         }
 }
 
@@ -271,13 +276,11 @@ TEST(ContractAcrossRanks, BudgetHoldsForADiagonalOfWhatIsMade) {
                                         std::ranges::fill(tile, static_cast<double>(info.tile.value));
                                     }};
     for (const char* spec : {"iik,kj->ij", "sik,kj->ij"}) {
-        ContractOptions options;
-        options.threads = 1;
-        options.memory = 1;
+        Resources here{.threads = 1, .memory = 1};
         made = 0;
         std::int64_t least = 0;
         try {
-            contract<double>(spec, a, b, options);
+            contract<double>(spec, a, b, here);
             ADD_FAILURE() << spec;
         } catch (const BudgetError& e) {
             least = e.smallest_bytes();
@@ -285,8 +288,8 @@ TEST(ContractAcrossRanks, BudgetHoldsForADiagonalOfWhatIsMade) {
         EXPECT_EQ(made, 0);
         EXPECT_GE(least, 16 * 16 * 64 * 8 / ranks.size());  // a rank's share, once
         EXPECT_LT(least, 2 * 16 * 16 * 64 * 8 / std::min(ranks.size(), 4));
-        options.memory = least;
-        EXPECT_EQ(contract<double>(spec, a, b, options).report.peak_host_bytes, least) << spec;
+        here.memory = least;
+        EXPECT_EQ(contract<double>(spec, a, b, here).report.peak_host_bytes, least) << spec;
     }
 }
 
@@ -300,11 +303,10 @@ TEST(ContractAcrossRanks, MessagesAboveTheLimitTravelInParts) {
         const auto ranks = mpi_communicator(MPI_COMM_WORLD, limit);
         const auto a = Tensor<double>::random(s, 1, 0, {*ranks, Distribution::even(s.grid(), ranks->size())});
         const auto b = Tensor<double>::random(s, 2, 0, {*ranks, Distribution::even(s.grid(), ranks->size())});
-        for (const auto* algorithm : {"stationary_b", "outer_product", "replicate_b"}) {
-            ContractOptions options;
-            options.algorithm = algorithm;
+        for (const auto chosen : {Algorithm::stationary_b, Algorithm::outer_product, Algorithm::replicate_b}) {
+            const auto* algorithm = name(chosen);
             SeenByMpi seen;
-            const auto c = contract("ik,kj->ij", a, b, options);
+            const auto c = contract("ik,kj->ij", a, b, {}, {}, {.algorithm = chosen});
             EXPECT_EQ(seen.bytes, c.report.rank_sent_bytes) << algorithm;
             EXPECT_LE(seen.longest, limit) << algorithm;
             EXPECT_GE(seen.messages * limit, seen.bytes);
@@ -318,6 +320,45 @@ TEST(ContractAcrossRanks, MessagesAboveTheLimitTravelInParts) {
     }
 }
 
+/// From shapes alone: operands are made where the plan wants them, and refused where they are elsewhere.
+TEST(ContractAcrossRanks, APlanSaysWhereItsOperandsShallBe) {
+    TESSERA_SKIP_WITHOUT_BACK_END();
+    Communicator& ranks = mpi_world();
+    auto here = testing::back_end_resources();
+    here.communicator = &ranks;
+    here.threads = 1;
+    const Tiling i = Tiling::uniform(40, 5), k = Tiling::uniform(24, 6);
+    const Shape a = Shape::dense({i, k}), b = Shape::dense({k, i});
+    const auto one = contract("ik,kj->ij", Tensor<double>::random(a, 1), Tensor<double>::random(b, 2));
+    for (const auto algorithm : kAlgorithms) {
+        std::optional<PlannedContraction> planned;
+        try {
+            planned = plan<double>("ik,kj->ij", a, b, here, {}, {.algorithm = algorithm});
+        } catch (const UserError&) {
+            ASSERT_TRUE(algorithm == Algorithm::split_k || algorithm == Algorithm::replicate_b);
+            continue;
+        }
+        const auto x = Tensor<double>::random(a, 1, 1, {ranks, planned->distribution_a()});
+        const auto y = Tensor<double>::random(b, 2, 1, {ranks, planned->distribution_b()});
+        for (int time = 0; time < 2; ++time) {
+            const auto got = execute(*planned, x, y);
+            EXPECT_EQ(checksum(got.tensor), checksum(one.tensor)) << name(algorithm);
+            EXPECT_EQ(got.tensor.distribution(), planned->distribution_c());
+            EXPECT_EQ(got.report.sent_bytes, planned->counts().sent_bytes);
+        }
+        if (ranks.size() == 1) continue;
+        const Distribution all_on_one(ranks.size(), {{}, {}});
+        if (planned->distribution_a() == all_on_one) continue;
+        const auto elsewhere = Tensor<double>::random(a, 1, 1, {ranks, all_on_one});
+        try {
+            execute(*planned, elsewhere, y);
+            ADD_FAILURE() << name(algorithm);
+        } catch (const UserError& e) {
+            EXPECT_NE(std::string(e.what()).find("A is dealt to"), std::string::npos) << e.what();
+        }
+    }
+}
+
 /// Ranks that ask for different things are told so, all of them, before any work.
 TEST(ContractAcrossRanks, DifferentCallsAreRefused) {
     Communicator& ranks = mpi_world();
@@ -326,27 +367,25 @@ TEST(ContractAcrossRanks, DifferentCallsAreRefused) {
     const auto x =
         Tensor<double>::random(Shape::dense({t, t}), 1, 0, {ranks, Distribution::even({t, t}, ranks.size())});
     const bool last = ranks.rank() + 1 == ranks.size();
-    const auto refused = [&](const char* spec, const ContractOptions& options, const std::string& word) {
+    const auto refused = [&](const char* spec, const Resources& here, const ContractOptions& options,
+                             const PlanOptions& how, const std::string& word) {
         try {
-            contract(spec, x, x, options);
+            contract(spec, x, x, here, options, how);
             ADD_FAILURE() << "rank " << ranks.rank() << " went on: " << word;
         } catch (const UserError& e) {
             EXPECT_NE(std::string(e.what()).find(word), std::string::npos) << e.what();
         }
     };
-    refused(last ? "ik,kj->ij" : "ik,kj->ji", {}, "->ji'");
+    refused(last ? "ik,kj->ij" : "ik,kj->ji", {}, {}, {}, "->ji'");
+    refused("ik,kj->ij", {}, {}, {.algorithm = last ? Algorithm::stationary_b : Algorithm::outer_product},
+            "algorithm is 'stationary_b'");
+    refused("ik,kj->ij", {.memory = last ? 1 << 30 : 1 << 29}, {}, {}, "memory is '1073741824'");
+    refused("ik,kj->ij", {.machine = last ? "summit" : "laptop"}, {}, {}, "the machine file is '");
+    refused("ik,kj->ij", {.machine = last ? "no-such" : "laptop"}, {}, {}, "the machine file is '");
+    refused("ik,kj->ij", {}, {.conjugate_a = last}, {}, "conjugation of A and B is 'true false'");
     ContractOptions options;
-    options.algorithm = last ? "stationary_b" : "outer_product";
-    refused("ik,kj->ij", options, "algorithm is 'stationary_b'");
-    options = {};
-    options.memory = last ? 1 << 30 : 1 << 29;
-    refused("ik,kj->ij", options, "memory is '1073741824'");
-    options = {};
-    options.conjugate_a = last;
-    refused("ik,kj->ij", options, "conjugation of A and B is 'true false'");
-    options = {};
     if (last) options.result_distribution = Distribution::even({t, t}, ranks.size());
-    refused("ik,kj->ij", options, "distribution is '");
+    refused("ik,kj->ij", {}, options, {}, "distribution is '");
     EXPECT_EQ(contract("ik,kj->ij", x, x).report.ranks, ranks.size());
 }
 

@@ -32,15 +32,15 @@ TEST_P(RanksEnergy, IsThatOfOneRank) {
     o.abcd = GetParam().abcd;
     o.screen = GetParam().screen;
     o.converge = 1e-9;
-    o.threads = 1;
+    o.here.threads = 1;
     o.tile = 8;  // several tiles of every index, so that there is something to deal out
     const auto alone = energy(GetParam().molecule, o);
-    o.communicator = &mpi_world();
+    o.here.communicator = &mpi_world();
     o.share_from = 1e4;  // these have no contraction that pays
     if (tessera::testing::on_device) {
-        o.devices = {0};
+        o.here.devices = {0};
         o.device_from = 1e4;
-        o.device_memory = std::int64_t{512} << 20;
+        o.here.device_memory = std::int64_t{512} << 20;
     }
     const auto shared = energy(GetParam().molecule, o);
     EXPECT_EQ(shared.device_contractions > 0, tessera::testing::on_device);
@@ -69,7 +69,7 @@ TEST(RanksEnergyOnce, ACheckpointServesAnyNumberOfRanks) {
     EnergyOptions o;
     o.basis = "sto-3g";
     o.method = Method::ccsd;
-    o.threads = 1;
+    o.here.threads = 1;
     const auto whole = energy(water(), o);
     std::vector<std::byte> name(64);
     if (mpi_world().rank() == 0) {
@@ -80,7 +80,7 @@ TEST(RanksEnergyOnce, ACheckpointServesAnyNumberOfRanks) {
     mpi_world().broadcast(name, 0);
     const std::string folder(reinterpret_cast<const char*>(name.data()));
     o.checkpoint = folder + "/t.h5";
-    o.communicator = &mpi_world();
+    o.here.communicator = &mpi_world();
     o.share_from = 1e3;
     o.converge = 1e-3;
     const auto first = energy(water(), o);

@@ -7,8 +7,8 @@
 #include <new>
 #include <string>
 
+#include "device/host_device.hpp"
 #include "execute/device/execute_devices.hpp"
-#include "execute/device/host_device.hpp"
 #include "machine/device_layout.hpp"
 #include "support/plan_cases.hpp"
 #include "tensor/tensor_impl.hpp"
@@ -19,8 +19,8 @@
 
 using namespace tessera;
 
-/// A contraction whose B is made on demand and whose generator (or the taker of the result) fails at the n-th tile of a
-/// rank, while others wait for its tiles of A, for its sums, or work.
+/// A contraction whose B is made where it is needed and whose generator (or the taker of the result) fails at the n-th
+/// tile of a rank, while others wait for its tiles of A, for its sums, or work.
 void contract_until(Communicator& ranks, bool mine, int nth, bool in_sink, const std::string& algorithm) {
     // split_k needs a C that is tiny next to A and B.
     const auto rows = Tiling::uniform(algorithm == "split_k" ? 8 : 48, 4),
@@ -36,21 +36,20 @@ void contract_until(Communicator& ranks, bool mine, int nth, bool in_sink, const
                                         if (!in_sink) fail_at_nth();
                                         for (double& x : tile) x = 1;
                                     }};
-    ContractOptions options;
-    options.threads = 2;
-    options.algorithm = algorithm;
+    const Resources here{.threads = 2};
+    const PlanOptions how{.algorithm = parse_algorithm(algorithm)};
     if (in_sink)
-        contract_each<double>(
-            "ij,jk->ik", a, b, [&](std::int64_t, std::span<const double>, double) { fail_at_nth(); }, options);
+        contract(
+            "ij,jk->ik", a, b, [&](std::int64_t, std::span<const double>, double) { fail_at_nth(); }, here, {}, how);
     else
-        contract<double>("ij,jk->ik", a, b, options);
+        contract("ij,jk->ik", a, b, here, {}, how);
 }
 
 /// The same on devices, which host threads play: others wait for its tiles of A.
 void devices_until(Communicator& ranks, bool mine, int nth) {
     testing::SquareProduct product(48, 4);
     product.made_for_devices(1 << 20);
-    product.request.algorithm = "outer_product";
+    product.request.how.algorithm = Algorithm::outer_product;
     product.machine.ranks = product.machine.ranks_per_node = ranks.size();
     product.machine.threads_per_rank = 2;
     const Plan plan = product.plan();

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """The command line as scripts use it: exit codes, JSON fields, nothing lost on bad input; einsum against NumPy."""
 import json
+import os
 import pathlib
 import re
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,6 +22,20 @@ def run(*arguments, code=0, cwd=None):
 
 
 class Bench(unittest.TestCase):
+    def test_the_old_spelling_is_taken_with_a_warning(self):
+        done = run("bench", "grouped", "--device", 99, "--repetitions", 3, code=3)
+        for word in ("warning: --device is called --devices now", "warning: --repetitions is called --repeats now"):
+            self.assertIn(word, done.stderr)
+        self.assertNotIn("--repetitions", run("bench", "sparse", "--help").stdout)
+
+    def test_without_its_program_bench_says_how_to_build_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            alone = pathlib.Path(folder) / "tessera"
+            shutil.copy(PROGRAM, alone)
+            done = subprocess.run([alone, "bench", "sparse"], capture_output=True, text=True, timeout=60)
+            self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (3, "", 1), done.stderr)
+            self.assertIn("make bench", done.stderr)
+
     def test_transpose(self):
         out = json.loads(run("bench", "transpose", "--volume", "1e6", "--samples", 1, "--json", "--quiet", "--peers").stdout)
         self.assertEqual(len(out["cases"]), 8 * 3 * 2)
@@ -48,7 +64,7 @@ class Bench(unittest.TestCase):
 
 
 class Run(unittest.TestCase):
-    FIELDS = """spec flops products seconds gflops gemm_gflops fraction_of_gemm density bytes peak_bytes generated_tiles
+    FIELDS = """spec flops products seconds gflops gemm_gflops fraction_of_gemm density bytes peak_bytes made_tiles
                 checked checksum algorithm ranks devices threads""".split()
 
     def test_json_is_alone_on_stdout_and_has_the_fields(self):
@@ -69,7 +85,7 @@ class Run(unittest.TestCase):
                 extra = ["--memory", memory] if memory else []
                 out = json.loads(run("run", "alkane:6:v1:min", "--threads", threads, "--json", "--check", 1, *extra).stdout)
                 sums.add(out["checksum"])
-                generated.add(out["generated_tiles"])
+                generated.add(out["made_tiles"])
                 if memory:
                     self.assertLessEqual(out["peak_bytes"]["host"], 90 << 20)
         self.assertEqual(len(sums), 1)
@@ -98,11 +114,11 @@ class Run(unittest.TestCase):
             (["run", "blocks:4,8,0.5", "--devices", "9999"], 3, "--devices 9999"),
             (["run", "blocks:4,8,0.5", "--devices", "10000"], 3, "--devices 10000"),
             (["run", "blocks:4,8,0.5", "--devices", "0,99999999999999"], 3, "--devices 0,99999999999999"),
-            (["bench", "grouped", "--device", "-1"], 2, "'-1' is no device: a number from 0 on"),
+            (["bench", "grouped", "--devices", "-1"], 2, "'-1' is no device: a number from 0 on"),
             (["run", "blocks:4,8,0.5", "--devices", "none", "--trace", "x.json"], 2, "--trace"),
             (["run", "blocks:4,8,0.5", "--memory", "100B"], 3, "smallest"),
             (["bench", "triples", "--size", "Z"], 2, "Z"),
-            (["bench", "grouped"], 2, "--device"),
+            (["bench", "grouped"], 2, "--devices"),
             (["run"], 2, "problem"),
             (["fly"], 2, "'fly'"),
             (["bench", "fly"], 2, "'fly'"),
@@ -121,14 +137,39 @@ class Run(unittest.TestCase):
             self.assertEqual(done.returncode, 3, arguments)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
-    def test_a_small_address_space_is_refused_before_libraries_hang(self):
-        for megabytes, code in ((150, 3), (300, 3), (500, 3), (1 << 20, 0)):
+    def test_without_openblas_only_the_rate_is_missing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("libopenblas.so.0", "libblas.so.3"):
+                (pathlib.Path(folder) / name).write_text("no library")
+            environment = {**os.environ, "LD_LIBRARY_PATH": folder}
+            go = lambda *words: subprocess.run([PROGRAM, *words], capture_output=True, text=True, timeout=300, env=environment, check=True).stdout
+            self.assertIn("GEMM rate unknown: OpenBLAS is not installed\n", go("run", "blocks:4,8,0.5"))
+            out = json.loads(go("run", "blocks:4,8,0.5", "--json"))
+            self.assertEqual((out["gemm_gflops"], out["fraction_of_gemm"]), (None, None))
+            info = json.loads(go("info", "--measure", "--json"))
+            self.assertEqual((info["blas"], info["gemm_gflops"]), (None, None))
+            self.assertIn("rate unknown: OpenBLAS is not installed\n", go("info", "--measure"))
+            here = json.loads(go("simulate", "blocks:4,8,0.5", "--machine", "this", "--json"))
+            self.assertGreater(here["seconds"], 0)
+
+    def test_a_small_address_space_ends_in_a_message_or_a_result(self):
+        # OpenBLAS would wait for ever for memory that it cannot have: it is not opened.
+        for megabytes, code in ((150, 3), (300, 0), (600, 0), (1 << 20, 0)):
             limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
-            done = subprocess.run([PROGRAM, "run", "blocks:4,8,0.5", "--quiet"], capture_output=True, text=True, timeout=60, preexec_fn=limit)
+            done = subprocess.run([PROGRAM, "run", "blocks:4,8,0.5", "--threads", "2"], capture_output=True, text=True, timeout=60, preexec_fn=limit)
             self.assertEqual(done.returncode, code, done.stderr)
             if code:
-                self.assertIn(f"{megabytes} MiB on the address space", done.stderr)
                 self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            else:
+                self.assertEqual("GEMM rate unknown: the limit on the address space" in done.stdout, megabytes < 1000, done.stdout)
+
+    def test_threads_without_room_for_their_stacks_are_refused(self):
+        limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (600 << 20, 600 << 20))
+        done = subprocess.run([PROGRAM, "run", "blocks:4,8,0.5", "--threads", "400"], capture_output=True, text=True, timeout=60, preexec_fn=limit)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("600 MiB on the address space", done.stderr)
+        self.assertIn("400 threads", done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
     def test_help_has_an_example(self):
         for command in (["info"], ["contract"], ["run"], ["plan"], ["simulate"], ["show"], ["energy"], ["bench"], ["bench", "dense"], ["bench", "grouped"], ["bench", "sparse"], ["bench", "transpose"], ["bench", "triples"]):
@@ -145,7 +186,7 @@ class PlanAndSimulate(unittest.TestCase):
     def test_plan_has_the_fields_and_text_fits(self):
         arguments = ["plan", "alkane:16:v2:min", "--machine", "summit", "--ranks", 4]
         out = json.loads(run(*arguments, "--json").stdout)
-        for field in """spec flops products density bytes peak_bytes balance candidates generated_tiles algorithm ranks threads
+        for field in """spec flops products density bytes peak_bytes balance candidates made_tiles algorithm ranks threads
                         machine problem plan_seconds validate_seconds""".split():
             self.assertIn(field, out)
         self.assertEqual(len(out["peak_bytes"]["ranks"]), 4)
@@ -173,7 +214,7 @@ class PlanAndSimulate(unittest.TestCase):
             self.assertEqual(plan["bytes"][field], out["bytes"][field])
 
     def test_parameters_are_taken_shown_and_checked(self):
-        problem = ["dense:8192,8192,8192,512", "--machine", "summit", "--devices-per-rank", 2, "--memory", "256MiB"]
+        problem = ["dense:8192,8192,8192,512", "--machine", "summit", "--devices-per-rank", 2, "--device-memory", "256MiB"]
         given = ["--block-share", 0.25, "--chunk-share", 0.125, "--block", "3x5", "--depth", 2, "--lookahead", 2]
         plain, out = (json.loads(run("plan", *problem, *extra, "--json").stdout) for extra in ([], given))
         wanted = {"block_share": 0.25, "chunk_share": 0.125, "block_rows": 3, "block_cols": 5, "depth": 2, "lookahead": 2}
@@ -196,7 +237,7 @@ class PlanAndSimulate(unittest.TestCase):
             (["--block", "0x2"], 2, "0x2"), (["--depth", 0], 2, "depth 0"), (["--lookahead", -1], 2, "-1"), (["--lookahead", "x"], 2, "lookahead"),
             (["--chunk-share", 0.001], 3, "smallest"), (["--devices-per-rank", 0, "--memory", "4GiB", "--depth", 2], 2, "no devices"),
         ]:
-            done = run("plan", *[a for a in problem if "--devices-per-rank" not in extra or a not in ("--memory", "256MiB", "--devices-per-rank", 2)], *extra, code=code)
+            done = run("plan", *[a for a in problem if "--devices-per-rank" not in extra or a not in ("--device-memory", "256MiB", "--devices-per-rank", 2)], *extra, code=code)
             self.assertIn(word, done.stderr)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
         message = run("plan", *problem, "--lookahead", 9, "--chunk-share", 0.005, code=3).stderr
@@ -265,7 +306,7 @@ class PlanAndSimulate(unittest.TestCase):
 
     def test_what_a_plan_evicts(self):
         for memory, some in [("64MiB", True), ("1GiB", False)]:
-            out = json.loads(run("plan", "dense:2048,2048,2048,256", "--machine", "h200x8", "--devices-per-rank", 1, "--memory", memory, "--json").stdout)
+            out = json.loads(run("plan", "dense:2048,2048,2048,256", "--machine", "h200x8", "--devices-per-rank", 1, "--device-memory", memory, "--json").stdout)
             gone, there = out["evicted"], out["bytes"]["moved_host_to_device"]
             self.assertEqual(gone["tiles"] > 0, some)
             self.assertEqual(gone["bytes"], 256 * 256 * 8 * gone["tiles"])
@@ -274,17 +315,36 @@ class PlanAndSimulate(unittest.TestCase):
             self.assertLessEqual(there - gone["bytes"], out["peak_bytes"]["device"])
         self.assertIn("evicts     0 tiles", run("plan", "dense:2048,2048,2048,256", "--machine", "h200x8", "--devices-per-rank", 1).stdout)
 
+    def test_memory_with_devices_still_is_theirs(self):
+        problem = ["plan", "dense:2048,2048,2048,256", "--machine", "h200x8", "--devices-per-rank", 1, "--json"]
+        old = run(*problem, "--memory", "256MiB")
+        self.assertIn("write --device-memory 256MiB", old.stderr)
+        new = json.loads(run(*problem, "--device-memory", "256MiB").stdout)
+        self.assertEqual(json.loads(old.stdout)["peak_bytes"], new["peak_bytes"])
+        self.assertLessEqual(new["peak_bytes"]["device"], 256 << 20)
+        both = run(*problem, "--memory", "1GiB", "--device-memory", "auto")
+        self.assertEqual(both.stderr, "")
+        self.assertIn("smallest", run(*problem, "--memory", "1KiB", "--device-memory", "auto", code=3).stderr)
+
+    def test_run_plans_with_a_machine_file(self):
+        usual = json.loads(run("run", "blocks:12,32,0.4", "--json").stdout)
+        given = json.loads(run("run", "blocks:12,32,0.4", "--machine", "laptop", "--json").stdout)
+        self.assertEqual(usual["checksum"], given["checksum"])
+
     def test_run_takes_b_from_where_it_is_told(self):
         for problem, on_its_own in [("blocks:12,32,0.4", "stored"), ("alkane:6:v2:min", "host")]:
             made = {
-                b: json.loads(run("run", problem, "--b", b, "--json").stdout) for b in ("auto", "stored", "host")
+                b: json.loads(run("run", problem, "--source-b", b, "--json").stdout) for b in ("auto", "stored", "host")
             }
-            self.assertEqual(made["stored"]["generated_tiles"], 0)
-            self.assertGreater(made["host"]["generated_tiles"], 0)
-            self.assertEqual(made["auto"]["generated_tiles"], made[on_its_own]["generated_tiles"])
+            self.assertEqual(made["stored"]["made_tiles"], 0)
+            self.assertGreater(made["host"]["made_tiles"], 0)
+            self.assertEqual(made["auto"]["made_tiles"], made[on_its_own]["made_tiles"])
             self.assertEqual(len({m["checksum"] for m in made.values()}), 1)
             self.assertIsNone(made["auto"]["busy_seconds"])
-        run("run", "alkane:6:v2:min", "--b", "host", "--memory", "30MiB")  # too little for a B that is stored
+        old = run("run", problem, "--b", "host", "--json")  # its name before 0.2
+        self.assertIn("--b is called --source-b", old.stderr)
+        self.assertEqual(json.loads(old.stdout)["checksum"], made["host"]["checksum"])
+        run("run", "alkane:6:v2:min", "--source-b", "host", "--memory", "30MiB")  # too little for a B that is stored
 
     def test_own_machine_file_and_what_is_wrong_with_it(self):
         path = self.folder / "own.json"
@@ -319,16 +379,18 @@ class PlanAndSimulate(unittest.TestCase):
             (["plan", *problem, "--ranks", "4", "--grid", "-2x-2"], 2, "-2x-2"),
             (["plan", *problem, "--algorithm", "magic"], 2, "magic"),
             (["plan", *problem, "--blocks", "magic"], 2, "magic"),
-            (["plan", *problem, "--b", "magic"], 2, "magic"),
-            (["plan", *problem, "--b", "device", "--devices-per-rank", "0"], 2, "device"),
-            (["plan", *problem, "--memory", "1KiB"], 3, "smallest"),
+            (["plan", *problem, "--source-b", "magic"], 2, "magic"),
+            (["plan", *problem, "--source-b", "device", "--devices-per-rank", "0"], 2, "device"),
+            (["plan", *problem, "--device-memory", "1KiB"], 3, "smallest"),
             (["plan", *problem, "--memory", "lots"], 2, "lots"),
             (["plan", *problem, "--filter", "-1"], 2, "-1"),
             (["plan", "blocks:8,64,0.5", "--machine", "laptop", "--devices-per-rank", "2"], 2, "laptop"),
             (["simulate", *problem, "--trace", "/no/such/folder/out.json"], 2, "/no/such/folder"),
-            (["run", "blocks:8,64,0.5", "--b", "magic"], 2, "magic"),
-            (["run", "blocks:8,64,0.5", "--b", "device"], 2, "no devices"),
-            (["run", "alkane:6:v2:min", "--b", "stored", "--memory", "30MiB"], 3, "smallest"),
+            (["run", "blocks:8,64,0.5", "--source-b", "magic"], 2, "magic"),
+            (["run", "blocks:8,64,0.5", "--machine", "sumit"], 2, "summit"),
+            (["run", "blocks:8,64,0.5", "--device-memory", "1GiB"], 2, "no devices"),
+            (["run", "blocks:8,64,0.5", "--source-b", "device"], 2, "no devices"),
+            (["run", "alkane:6:v2:min", "--source-b", "stored", "--memory", "30MiB"], 3, "smallest"),
         ]:
             done = run(*arguments, code=code)
             self.assertIn(word, done.stderr)
@@ -615,7 +677,7 @@ class Energy(unittest.TestCase):
         self.assertIn("are these Angstrom?", run("energy", nanometre, "--basis", "sto-3g", "--method", "rhf", "--quiet").stderr)
         h4 = self.write("h4.xyz", "4\n\nH 0 0 0\nH 0 0 0.74\nH 0 0 4\nH 0 0 4.74\n")
         coarse = ["energy", h4, "--method", "ccsd", "--abcd", "direct", "--quiet", "--screen"]
-        self.assertIn("warning: --screen 0.003", run(*coarse, "3e-3").stderr)
+        self.assertIn("warning: screen 0.003", run(*coarse, "3e-3").stderr)
         self.assertEqual(run(*coarse, "1e-10").stderr, "")
 
     def test_memory_is_a_promise(self):

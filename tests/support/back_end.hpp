@@ -1,7 +1,7 @@
 #pragma once
 // The back end that a test source is compiled for: the cores, or GPU 0 where TESSERA_TEST_ON_DEVICE is defined.
 
-#include "kernels/cuda/device.hpp"
+#include "device/discovery.hpp"
 #include "tessera/contract/contract.hpp"
 
 namespace tessera::testing {
@@ -12,15 +12,15 @@ inline constexpr bool on_device = true;
 inline constexpr bool on_device = false;
 #endif
 
-inline bool back_end_is_missing() { return on_device && kernels::cuda::device_count() == 0; }
+inline bool back_end_is_missing() { return on_device && device::count() == 0; }
 
-inline ContractOptions back_end_options() {
-    ContractOptions options;
+inline Resources back_end_resources() {
+    Resources here;
     if (on_device) {
-        options.devices = {0};
-        options.device_memory = std::int64_t{64} << 20;
+        here.devices = {0};
+        here.device_memory = std::int64_t{64} << 20;
     }
-    return options;
+    return here;
 }
 
 /// Opening a device for a contraction of a few tiles takes most of the time: fewer of them there.

@@ -9,7 +9,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <random>
 
 #include "base/hash.hpp"
 #include "execute/device/execute_devices.hpp"
@@ -18,6 +17,7 @@
 #include "machine/device_layout.hpp"
 #include "support/dense_einsum.hpp"
 #include "support/own_values.hpp"
+#include "support/random_shapes.hpp"
 #include "tensor/tensor_impl.hpp"
 #include "tessera/base/error.hpp"
 
@@ -26,11 +26,6 @@ namespace tessera::testing {
 /// Opens as many devices as there are arenas.
 using OpenDevices = std::function<std::vector<std::unique_ptr<Device>>(std::span<const std::int64_t> arenas,
                                                                        std::int64_t budget, ScalarKind kind)>;
-
-using Random = std::mt19937_64;
-inline std::int64_t pick(Random& r, std::int64_t lo, std::int64_t hi) {
-    return std::uniform_int_distribution<std::int64_t>(lo, hi)(r);
-}
 
 /// One contraction of two operands: tensors, and how it is to be run.
 template <Scalar T>
@@ -42,8 +37,7 @@ struct DeviceCase {
     bool conjugate_a = false, conjugate_b = false;
     DeviceGenerator on_device_b = {};  // b holds what it makes
     SourceKind source_b = SourceKind::stored;
-    std::string algorithm = "auto", blocks = "auto";
-    PlanParameters parameters = {};
+    PlanOptions how = {};
     int devices = 1;
     std::int64_t budget = std::int64_t{64} << 20;
     bool consume = false;
@@ -70,9 +64,7 @@ Plan plan_case(const DeviceCase<T>& c) {
     request.screening.alpha_magnitude = static_cast<double>(std::abs(c.alpha));
     if (c.adds) request.accumulate = &c.old.shape();
     request.device_memory = c.budget;
-    request.algorithm = c.algorithm;
-    request.blocks = c.blocks;
-    request.parameters = c.parameters;
+    request.how = c.how;
     MachineModel machine;
     machine.devices_per_rank = c.devices;
     machine.threads_per_rank = 2;
@@ -122,6 +114,11 @@ DeviceResult<T> run_case(const DeviceCase<T>& c, const OpenDevices& open) {
     options.beta = c.beta;
     options.conjugate_a = c.conjugate_a;
     options.conjugate_b = c.conjugate_b;
+    double done = 0, total = 0;
+    options.progress = [&](double of, double all) {
+        done = of;
+        total = all;
+    };
 
     std::vector<std::int64_t> arenas;
     for (const auto& d : plan.device_counts) arenas.push_back(d.peak_bytes);
@@ -130,6 +127,7 @@ DeviceResult<T> run_case(const DeviceCase<T>& c, const OpenDevices& open) {
         out.counts = execute_on<T>(devices, plan, 0, a, b, sink, options, c.options);
     }
     for (auto& n : arrivals) EXPECT_EQ(n, 1) << "a result tile is finished once";
+    EXPECT_EQ(done, total) << "progress ends where all is done";
     for (std::size_t d = 0; d < plan.device_counts.size(); ++d) {
         const auto& planned = plan.device_counts[d];
         const auto& ran = out.counts.devices[d];
@@ -165,12 +163,6 @@ void expect_right(const DeviceCase<T>& c, const Tensor<T>& got) {
         ASSERT_LE(std::abs(have.values[i] - expected), tolerance * scale + 1e-30)
             << c.spec << " element " << i << " on " << c.devices << " devices of " << c.budget << " bytes";
     }
-}
-
-inline Tiling random_tiling(Random& r, std::int64_t most_tiles, std::int64_t most) {
-    std::vector<std::int64_t> sizes;
-    for (auto n = pick(r, 1, most_tiles); n > 0; --n) sizes.push_back(pick(r, 1, most));
-    return Tiling::from_sizes(sizes);
 }
 
 inline Shape random_shape(Random& r, const TileGrid& grid, double occupancy) {
@@ -343,9 +335,9 @@ void same_bits_for_any_parameters(const OpenDevices& open, int trials, std::int6
         const auto plain = run_case(c, open);
         expect_right(c, plain.c);
         for (int setting = 0; setting < 4; ++setting) {
-            c.parameters = random_parameters(r);
+            c.how.parameters = random_parameters(r);
             c.devices = static_cast<int>(pick(r, 1, 3));
-            c.blocks = pick(r, 0, 2) == 0 ? "worst_fit" : "auto";
+            c.how.blocks = pick(r, 0, 2) == 0 ? Blocks::worst_fit : Blocks::automatic;
             c.source_b = pick(r, 0, 2) == 0 ? SourceKind::host_made : SourceKind::stored;
             try {
                 const auto least = smallest_budget(c);

@@ -3,7 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/cuda/device.hpp"
+#include "device/discovery.hpp"
+#include "device/memory.hpp"
 #include "tessera/storage/memory.hpp"
 
 namespace tessera::leak_check {
@@ -12,7 +13,7 @@ class EndContext : public ::testing::Environment {
   public:
     void TearDown() override {
         release_memory();  // pinned blocks are kept for later
-        if (kernels::cuda::device_count() > 0) kernels::cuda::reset_device();
+        if (device::count() > 0) device::reset_current();
     }
 };
 

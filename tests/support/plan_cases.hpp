@@ -2,26 +2,18 @@
 // Random problems for random machines, and their plans.
 
 #include <cmath>
-#include <random>
 #include <vector>
 
 #include "inspect/build_plan.hpp"
+#include "support/random_shapes.hpp"
 
 namespace tessera::testing {
-
-using Random = std::mt19937_64;
 
 inline Shape random_shape(Random& r, const TileGrid& grid, double occupancy) {
     std::vector<ShapeEntry> e;
     for (std::int64_t o = 0; o < grid.tile_total(); ++o)
         if (std::uniform_real_distribution<>(0, 1)(r) < occupancy) e.push_back({TileOrdinal{o}, 1.0});
     return Shape(grid, std::move(e));
-}
-
-inline Tiling random_tiling(Random& r, int most_tiles, int most) {
-    std::vector<std::int64_t> sizes(1 + r() % static_cast<unsigned>(most_tiles));
-    for (auto& s : sizes) s = 1 + static_cast<std::int64_t>(r() % static_cast<unsigned>(most));
-    return Tiling::from_sizes(sizes);
 }
 
 /// A product of two dense square matrices, to be planned.
@@ -54,7 +46,8 @@ struct Case {
     MachineModel machine;
 };
 
-inline constexpr const char* kAlgorithms[] = {"auto", "stationary_b", "outer_product", "split_k", "replicate_b"};
+inline constexpr Algorithm kAlgorithms[] = {Algorithm::automatic, Algorithm::stationary_b, Algorithm::outer_product,
+                                            Algorithm::split_k, Algorithm::replicate_b};
 
 /// Matrices, tensors with batch indices, and long sums into a small result.
 inline Case random_case(Random& r) {
@@ -87,9 +80,9 @@ inline void many_ranks(Random& r, Case& c, int most_ranks, int most_devices) {
     if (c.machine.devices_per_rank > 0) {
         c.machine.device.memory = 1LL << 40;
         if (c.request.source_b == SourceKind::host_made && r() % 2) c.request.source_b = SourceKind::device_made;
-        if (r() % 3 == 0) c.request.blocks = "worst_fit";
+        if (r() % 3 == 0) c.request.how.blocks = Blocks::worst_fit;
     }
-    c.request.algorithm = kAlgorithms[r() % 5];
+    c.request.how.algorithm = kAlgorithms[r() % 5];
     const auto anywhere = [&](const TileGrid& grid) {
         std::vector<Distribution::Axis> axes(static_cast<std::size_t>(grid.rank()));
         int left = c.machine.ranks;

@@ -22,6 +22,16 @@ TEST(Check, MessagesCarryTheirOperands) {
     EXPECT_THROW(ensure(false, "x"), InternalError);
 }
 
+TEST(Units, BytesHaveLiterals) {
+    static_assert(8_GiB == std::int64_t{8} << 30 && 16_MiB == 16 << 20 && 1_KiB == 1024 &&
+                  2_TiB == std::int64_t{2} << 40);
+    static_assert(2_kB == 2000 && 3_MB == 3'000'000 && 1_GB == 1'000'000'000 && 1_TB == 1'000'000'000'000);
+    static_assert(1.5_GiB == 3 * (std::int64_t{1} << 29) && 0.5_kB == 500 && 0_GiB == 0);
+    EXPECT_EQ(parse_bytes("1.5GiB"), 1.5_GiB);
+    EXPECT_EQ(parse_bytes("16 MB"), 16_MB);
+    EXPECT_EQ(format_bytes(1.5_GiB), "1.50 GiB");
+}
+
 TEST(Units, OneLineShowsControlCharacters) {
     EXPECT_EQ(one_line("a\nb\tc\r\x1b[0m\x7f"), "a\\nb\\tc\\r\\x1b[0m\\x7f");
     EXPECT_EQ(one_line("\xc3\xbc"), "\xc3\xbc");  // names in UTF-8 stay as they are

@@ -383,7 +383,7 @@ TEST(Energy, ACoarseScreenIsWarnedOf) {
     const auto coarse = energy(near, o);
     EXPECT_GT(std::abs(coarse.screen_change), 1e-3);
     ASSERT_EQ(warnings.size(), 1u);
-    EXPECT_NE(warnings[0].find("--screen 0.003"), std::string::npos) << warnings[0];
+    EXPECT_NE(warnings[0].find("screen 0.003"), std::string::npos) << warnings[0];
     // Without a listener they are part of the log; and a message of no convergence names the screen.
     o.warn = nullptr;
     lines.clear();
@@ -396,7 +396,7 @@ TEST(Energy, ACoarseScreenIsWarnedOf) {
         energy(near, o);
         FAIL() << o.max_iterations << " iterations are not enough";
     } catch (const NotConverged& e) {
-        EXPECT_NE(std::string(e.what()).find("--screen 0.003"), std::string::npos) << e.what();
+        EXPECT_NE(std::string(e.what()).find("screen 0.003"), std::string::npos) << e.what();
     }
 }
 

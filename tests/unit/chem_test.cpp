@@ -185,7 +185,7 @@ TEST(ThreadsDeathTest, OneThreadIsOne) {
         const auto m = parse_xyz("3\n\nO 0 0 0.1\nH 0 0.8 -0.4\nH 0.1 -0.7 -0.5\n", "w");
         const auto set = find_basis("cc-pvdz");
         const Integrals x(place(set, m), asked);
-        TensorWork work({.threads = asked});
+        TensorWork work({.here = {.threads = asked}});
         atomic_guess(m, set, x.basis(), work);
         return 10 + threads() - before;
     };
@@ -285,7 +285,7 @@ void compare_fock(const Molecule& m, bool tiles_missing) {
             for (std::int64_t p = 0; p < ao.pairs().pairs().tile_count(); ++p)
                 for (std::int64_t q = 0; q <= p; ++q) missing += ao.tile(p, q).empty();
             EXPECT_EQ(missing > 0, tiles_missing && tiling.tile_count() > 1) << target;
-            TensorWork work({.threads = threads});
+            TensorWork work({.here = {.threads = threads}});
             const auto density = to_tensor(d, tiling, tiling);
             // All of it kept, a part, and nothing; the second time from what was kept.
             for (const std::int64_t kept : {1 << 30, 200000, 0}) {

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "chem/triples_device.hpp"
-#include "kernels/cuda/device.hpp"
+#include "device/discovery.hpp"
 #include "tessera/chem/energy.hpp"
 
 namespace tessera::chem {
@@ -79,7 +79,7 @@ TEST(TripleBlocks, GiveTheEnergyOfTheTextbook) {
 /// Known before any work.
 TEST(EnergyDevices, ThatAreNotThereAreRefusedAtOnce) {
     EnergyOptions o;
-    o.devices = {kernels::cuda::device_count()};
+    o.here.devices = {device::count()};
     o.log = [](const std::string& line) { FAIL() << line; };
     EXPECT_THROW(energy(parse_xyz("2\n\nH 0 0 0\nH 0 0 0.74\n", "h2"), o), BackendUnavailable);
 }

@@ -18,22 +18,14 @@
 namespace tessera {
 namespace {
 
-using testing::back_end_options;
+using testing::back_end_resources;
 using testing::dense_einsum;
 using testing::on_device;
+using testing::pick;
+using testing::Random;
+using testing::random_tiling;
 using testing::trials;
 using testing::widen;
-
-using Random = std::mt19937_64;
-std::int64_t pick(Random& r, std::int64_t lo, std::int64_t hi) {
-    return std::uniform_int_distribution<std::int64_t>(lo, hi)(r);
-}
-
-Tiling random_tiling(Random& r, std::int64_t most_tiles, std::int64_t most) {
-    std::vector<std::int64_t> sizes;
-    for (auto n = pick(r, 1, most_tiles); n > 0; --n) sizes.push_back(pick(r, 1, most));
-    return Tiling::from_sizes(sizes);
-}
 
 template <Scalar T>
 Tensor<T> random_tensor(Random& r, const TileGrid& grid, double occupancy) {
@@ -120,28 +112,29 @@ TYPED_TEST(Contract, RandomSpecsAgreeWithTheDenseLoop) {
         const auto a = random_tensor<T>(r, TileGrid(ta), 0.6), b = random_tensor<T>(r, TileGrid(tb), 0.6);
         auto c = random_tensor<T>(r, TileGrid(tc), 0.5);
 
-        auto options = back_end_options();
+        auto here = back_end_resources();
+        ContractOptions options;
         options.conjugate_a = trial % 3 == 1;
         options.conjugate_b = trial % 5 == 1;
         options.alpha = trial % 4 == 0 ? 1.0 : -0.75;
         if constexpr (is_complex<T>)
             if (trial % 4 == 1) options.alpha = {0.5, -0.25};
-        options.on_plan = [](const Plan& plan) { validate(plan); };
+        validate(plan(spec.text(), a, b, here, options).plan());
         const auto expected = dense_einsum({spec.a(), spec.b()}, spec.c(), {widen(a), widen(b)},
                                            {options.conjugate_a, options.conjugate_b});
 
         std::uint64_t bits = 0;
         for (int threads : {1, 2, 3, 8}) {
-            options.threads = threads;
+            here.threads = threads;
             if (on_device && threads > 2) break;
-            const auto got = contract(spec.text(), a, b, options);
+            const auto got = contract(spec.text(), a, b, here, options);
             expect_close(got.tensor, expected, options.alpha, spec.text());
             if (threads == 1) bits = checksum(got.tensor);
             ASSERT_EQ(bits, checksum(got.tensor)) << spec.text() << " on " << threads << " threads";
         }
         const auto old = widen(c);
         options.beta = -0.5;
-        contract_into<T>(spec.text(), a, b, c, options);
+        contract_into<T>(spec.text(), a, b, c, here, options);
         expect_close(c, expected, options.alpha, spec.text() + " with beta", &old, options.beta);
     }
 }
@@ -182,31 +175,34 @@ TYPED_TEST(Contract, MadeOnDemandIsBitwiseTheSameAsStored) {
                                             ++calls[i.tile.value];
                                             std::ranges::copy(b.tile(*b.shape().find(i.tile)), out.begin());
                                         }};
-        auto options = back_end_options();
-        const auto stored = contract(spec.text(), a, b, options);
-        options.threads = 3;
+        auto here = back_end_resources();
+        const auto stored = contract(spec.text(), a, b, here);
+        here.threads = 3;
         std::int64_t budget = 0;
-        options.on_plan = [&](const Plan& plan) { validate(plan, {budget, 0}); };
         const auto same = [&](const Contraction<T>& got) {
             ASSERT_TRUE(got.tensor == stored.tensor) << spec.text() << " budget " << budget;
             ASSERT_TRUE(budget == 0 || got.report.peak_host_bytes <= budget);
         };
-        same(contract(spec.text(), a, lazy_b, options));
+        const auto proved = [&](const auto& x, const auto& y) {
+            validate(plan(spec.text(), x, y, here).plan(), {budget, 0});
+            return contract(spec.text(), x, y, here);
+        };
+        same(proved(a, lazy_b));
         for (auto& c : calls) ASSERT_LE(c.exchange(0), 1) << "a tile was made twice";
-        same(contract(spec.text(), lazy_a, b, options));
-        same(contract(spec.text(), lazy_a, lazy_b, options));
+        same(proved(lazy_a, b));
+        same(proved(lazy_a, lazy_b));
         if (on_device) continue;
         // The smallest budget that works is named, works, and one byte less does not.
-        options.memory = 1;
+        here.memory = 1;
         try {
-            contract(spec.text(), a, lazy_b, options);
-            ASSERT_TRUE(a.tile_count() == 0 && b.tile_count() == 0) << spec.text();
+            contract(spec.text(), a, lazy_b, here);
+            ASSERT_EQ(a.tile_count(), 0) << spec.text();  // a stored tile takes more than a byte; of B none is made
         } catch (const BudgetError& e) {
-            options.memory = budget = e.smallest_bytes();
-            same(contract(spec.text(), a, lazy_b, options));
-            options.memory = e.smallest_bytes() - 1;
-            if (options.memory > 0) {
-                EXPECT_THROW(contract(spec.text(), a, lazy_b, options), BudgetError);
+            here.memory = budget = e.smallest_bytes();
+            same(proved(a, lazy_b));
+            here.memory = e.smallest_bytes() - 1;
+            if (here.memory > 0) {
+                EXPECT_THROW(contract(spec.text(), a, lazy_b, here), BudgetError);
             }
         }
     }
@@ -229,18 +225,16 @@ TEST(ContractLarge, TilesCutForThreadsAndSegmentsGiveTheSameBits) {
         for (char l : spec.a()) ta.push_back(tilings[l]);
         for (char l : spec.b()) tb.push_back(tilings[l]);
         const auto a = random_tensor<double>(r, TileGrid(ta), 1.0), b = random_tensor<double>(r, TileGrid(tb), 1.0);
-        ContractOptions options;
+        Resources here{.threads = 1};
         int parts = 0, segments = 0;
-        options.on_plan = [&](const Plan& plan) {
-            validate(plan);
-            for (const auto& c : plan.chains) parts = std::max<int>(parts, c.parts);
-            segments = plan.segments;
-        };
-        options.threads = 1;
-        const auto one = contract(text, a, b, options);
+        const auto one = contract(text, a, b, here);
         for (int threads : {2, 3, 8}) {
-            options.threads = threads;
-            ASSERT_TRUE(contract(text, a, b, options).tensor == one.tensor) << text << " on " << threads;
+            here.threads = threads;
+            const auto planned = plan(text, a, b, here);
+            validate(planned.plan());
+            for (const auto& c : planned.plan().chains) parts = std::max<int>(parts, c.parts);
+            segments = planned.plan().segments;
+            ASSERT_TRUE(execute(planned, a, b).tensor == one.tensor) << text << " on " << threads;
         }
         EXPECT_TRUE(parts > 1 || tiles > 1 || size < 300) << text;
         EXPECT_TRUE(segments > 1 || !spec.c().empty()) << text;
@@ -264,11 +258,12 @@ TEST(ContractFilter, WhatIsLeftOutStaysWithinTheBound) {
         };
         const auto a = decaying({ti, tk}), b = decaying({tk, tj});
         const auto exact = contract("ik,kj->ij", a, b);
-        auto options = back_end_options();
+        const auto here = back_end_resources();
+        ContractOptions options;
         options.filter = std::pow(10.0, -std::uniform_real_distribution<>(0, 6)(r));
         options.alpha = trial % 2 ? 1.0 : 2.5;
-        options.on_plan = [](const Plan& plan) { validate(plan); };
-        const auto got = contract("ik,kj->ij", a, b, options);
+        validate(plan("ik,kj->ij", a, b, here, options).plan());
+        const auto got = contract("ik,kj->ij", a, b, here, options);
         const double error = norm(add(1.0, got.tensor, -options.alpha.real(), exact.tensor));
         ASSERT_LE(error, got.report.left_out + 1e-14 * norm(exact.tensor)) << "filter " << options.filter;
         for (double n : got.tensor.shape().norms()) ASSERT_GE(n, options.filter);
@@ -279,7 +274,8 @@ TEST(ContractFilter, WhatIsLeftOutStaysWithinTheBound) {
         const auto old = filter(decaying({ti, tj}), 1e-4);
         options.beta = trial % 3 ? 1.0 : -0.5;
         auto c = old;
-        const auto report = contract_into<double>("ik,kj->ij", a, b, c, options);
+        validate(plan_into<double>("ik,kj->ij", a, b, c, here, options).plan());
+        const auto report = contract_into<double>("ik,kj->ij", a, b, c, here, options);
         const auto sum = add(options.alpha.real(), exact.tensor, options.beta.real(), old);
         ASSERT_LE(norm(add(1.0, c, -1.0, sum)), report.left_out + 1e-14 * norm(sum)) << "filter " << options.filter;
         for (double n : c.shape().norms()) ASSERT_GE(n, options.filter);
@@ -296,11 +292,9 @@ TEST(ContractFilter, WhatIsThereMayKeepATile) {
     const std::vector<double> x{0.6}, y{1.0};
     const auto a = Tensor<double>::from_dense(one, x), b = Tensor<double>::from_dense(one, y);
     auto c = a;
-    auto options = back_end_options();
-    options.beta = 1;
-    options.filter = 1;
-    options.on_plan = [](const Plan& plan) { validate(plan); };
-    const auto report = contract_into<double>("ik,kj->ij", a, b, c, options);
+    const auto planned = plan_into<double>("ik,kj->ij", a, b, c, back_end_resources(), {.beta = 1, .filter = 1});
+    validate(planned.plan());
+    const auto report = execute_into<double>(planned, a, b, c);
     ASSERT_EQ(c.tile_count(), 1);  // 0.6 alone would go, 0.6 + 0.6 stays
     EXPECT_DOUBLE_EQ(c.tile(0)[0], 1.2);
     EXPECT_EQ(report.left_out, 0);
@@ -312,11 +306,9 @@ TEST(ContractFilter, DropsOldTilesWhenNoProductIsLeft) {
     const auto a = Tensor<double>::random(Shape::dense(g), 1), b = Tensor<double>::random(Shape::dense(g), 2);
     auto c = Tensor<double>::random(Shape::dense(g), 3);
     const double old = norm(c);
-    auto options = back_end_options();
-    options.beta = 0.5;
-    options.filter = 1e3;
-    options.on_plan = [](const Plan& plan) { validate(plan); };
-    const auto report = contract_into<double>("ik,kj->ij", a, b, c, options);
+    const auto planned = plan_into<double>("ik,kj->ij", a, b, c, back_end_resources(), {.beta = 0.5, .filter = 1e3});
+    validate(planned.plan());
+    const auto report = execute_into<double>(planned, a, b, c);
     EXPECT_EQ(c.tile_count(), 0);
     EXPECT_GE(report.left_out, 0.5 * old);
 }
@@ -340,16 +332,16 @@ TEST(ContractVerify, CancellationIsNoError) {
 
 TEST(ContractBudget, HoldsForOneOperand) {
     const auto a = Tensor<double>::random(Shape::dense(TileGrid{Tiling{8}, Tiling{8}}), 1);
-    ContractOptions options;
-    options.memory = 1023;
-    EXPECT_THROW(contract("ij->ji", a, options), BudgetError);
-    options.memory = 1024;
-    EXPECT_EQ(contract("ij->ji", a, options).tensor.tile_count(), 1);
-    options.memory = -1;
-    EXPECT_THROW(contract("ij->ji", a, options), UserError);
-    options = {};
-    options.devices = {0};
-    EXPECT_THROW(contract("ij->ji", a, options), UserError);
+    Resources here;
+    here.memory = 1023;
+    EXPECT_THROW(contract("ij->ji", a, here), BudgetError);
+    here.memory = 1024;
+    EXPECT_EQ(contract("ij->ji", a, here).tensor.tile_count(), 1);
+    here.memory = -1;
+    EXPECT_THROW(contract("ij->ji", a, here), UserError);
+    here = {};
+    here.devices = {0};
+    EXPECT_THROW(contract("ij->ji", a, here), UserError);
 }
 
 /// A result that is handed over takes no room, operands and what cores make of B for a device do.
@@ -391,72 +383,29 @@ TEST(ContractBudget, HoldsForADiagonalOfWhatIsMade) {
                                         ++made;
                                         std::ranges::fill(tile, static_cast<double>(info.tile.value));
                                     }};
-    ContractOptions options;
-    options.threads = 1;
+    Resources here{.threads = 1};
     const std::int64_t whole = 8 * 8 * 8 * 8, diagonal = 8 * 8 * 8;
     for (std::int64_t memory : {std::int64_t{1}, b.tile_bytes() + whole + diagonal - 1}) {
-        options.memory = memory;
+        here.memory = memory;
         try {
-            contract<double>("iik,kj->ij", a, b, options);
+            contract<double>("iik,kj->ij", a, b, here);
             ADD_FAILURE() << memory;
         } catch (const BudgetError& e) {
             EXPECT_EQ(e.smallest_bytes(), b.tile_bytes() + whole + diagonal);
         }
         EXPECT_EQ(made, 0);
     }
-    options.memory = b.tile_bytes() + whole + diagonal;
-    const auto fits = contract<double>("iik,kj->ij", a, b, options);
-    EXPECT_EQ(fits.report.peak_host_bytes, options.memory);
+    here.memory = b.tile_bytes() + whole + diagonal;
+    const auto fits = contract<double>("iik,kj->ij", a, b, here);
+    EXPECT_EQ(fits.report.peak_host_bytes, here.memory);
     EXPECT_TRUE(fits.tensor == contract<double>("iik,kj->ij", a, b).tensor);
     // Both: the first one's diagonal is there while the second is made.
-    options.memory = 2 * diagonal + whole - 1;
+    here.memory = 2 * diagonal + whole - 1;
     made = 0;
-    EXPECT_THROW(contract<double>("iik,jjk->ij", a, a, options), BudgetError);
+    EXPECT_THROW(contract<double>("iik,jjk->ij", a, a, here), BudgetError);
     EXPECT_EQ(made, 0);
-    ++options.memory;
-    EXPECT_EQ(contract<double>("iik,jjk->ij", a, a, options).report.peak_host_bytes, options.memory);
-}
-
-TEST(ContractPlan, AKeptPlanIsUsedAgainAndNoOther) {
-    Random r(27);
-    const Tiling t{3, 4, 5}, u{6, 2};
-    const auto a = random_tensor<double>(r, {t, u}, 0.7);
-    const auto b = random_tensor<double>(r, {u, t}, 0.7);
-    Plan kept;
-    ContractOptions options;
-    options.threads = 2;
-    options.on_plan = [&](const Plan& p) { kept = p; };
-    const auto one = contract("ij,jk->ik", a, b, options);
-    options.on_plan = {};
-    options.plan = &kept;
-    const auto again = Tensor<double>::random(a.shape(), 3);
-    EXPECT_TRUE(contract("ij,jk->ik", a, b, options).tensor == one.tensor);
-    EXPECT_TRUE(contract("ij,jk->ik", again, b, options).tensor == einsum("ij,jk->ik", again, b));
-    const auto refused = [&](const char* spec, const Tensor<double>& x, const Tensor<double>& y, const char* why) {
-        try {
-            contract(spec, x, y, options);
-            ADD_FAILURE() << why;
-        } catch (const UserError& e) {
-            EXPECT_NE(std::string(e.what()).find(why), std::string::npos) << e.what();
-        }
-    };
-    refused("ij,jk->ki", a, b, "spec");
-    refused("ij,jk->ik", Tensor<double>::random(Shape::dense({t, u}), 1), b, "tiles");
-    refused("ij,jk->ik", Tensor<double>::random(Shape::dense({Tiling{12}, u}), 1), b, "A with other tilings");
-    options.threads = 1;
-    refused("ij,jk->ik", a, b, "threads: 2, not 1");
-    options.threads = 2;
-    options.filter = 1e-3;
-    refused("ij,jk->ik", a, b, "a filter of 0, not 0.001");
-    options.filter = 0;
-    options.memory = 100;
-    EXPECT_THROW(contract("ij,jk->ik", a, b, options), BudgetError);
-    options.memory = kept.counts.peak_host_bytes;
-    EXPECT_TRUE(contract("ij,jk->ik", a, b, options).tensor == one.tensor);
-    auto c = Tensor<double>::random(Shape::dense({t, t}), 4);
-    const Tensor<double> before = c;
-    EXPECT_THROW(contract_into<double>("ij,jk->ik", a, b, c, options), UserError);
-    EXPECT_TRUE(c == before);
+    ++here.memory;
+    EXPECT_EQ(contract<double>("iik,jjk->ij", a, a, here).report.peak_host_bytes, here.memory);
 }
 
 TEST(ContractShape, AGivenShapeIsComputedAndNothingElse) {
@@ -464,11 +413,12 @@ TEST(ContractShape, AGivenShapeIsComputedAndNothingElse) {
     Random r(25);
     const Tiling t{3, 4, 5};
     const auto a = random_tensor<double>(r, {t, t}, 0.7), b = random_tensor<double>(r, {t, t}, 0.7);
-    auto options = back_end_options();
-    const auto all = contract("ik,kj->ij", a, b, options);
+    const auto here = back_end_resources();
+    ContractOptions options;
+    const auto all = contract("ik,kj->ij", a, b, here);
     const Shape wanted(TileGrid{t, t}, {{TileOrdinal{8}, 1}, {TileOrdinal{0}, 1}, {TileOrdinal{5}, 1}});
     options.result_shape = &wanted;
-    const auto some = contract("ik,kj->ij", a, b, options);
+    const auto some = contract("ik,kj->ij", a, b, here, options);
     ASSERT_TRUE(std::ranges::equal(some.tensor.shape().ordinals(), wanted.ordinals()));
     for (std::int64_t s = 0; s < 3; ++s) {
         const auto slot = all.tensor.shape().find(wanted.tile(s));
@@ -491,29 +441,31 @@ TEST(ContractInto, OneOperand) {
     const auto a = Tensor<double>::random(Shape::dense(g), 1);
     const auto old = Tensor<double>::random(Shape(t, {{TileOrdinal{1}, 1.0}}), 2);
     ContractOptions o;
+    Resources here;
     o.alpha = 2;
     o.beta = -0.5;
     auto c = old;
-    const auto report = contract_into<double>("ij->ji", a, c, o);
+    const auto report = contract_into<double>("ij->ji", a, c, here, o);
     EXPECT_EQ(c, add(2.0, contract("ij->ji", a).tensor, -0.5, old));
     // The budget holds A, C, the permuted A and the sum; what is too small leaves C alone.
     auto kept = old;
-    o.memory = 1;
+    here.memory = 1;
     std::int64_t smallest = 0;
     try {
-        contract_into<double>("ij->ji", a, kept, o);
+        contract_into<double>("ij->ji", a, kept, here, o);
     } catch (const BudgetError& e) {
         smallest = e.smallest_bytes();
     }
     EXPECT_GE(smallest, report.peak_host_bytes);
     EXPECT_EQ(kept, old);
-    o.memory = smallest;
-    contract_into<double>("ij->ji", a, kept, o);
+    here.memory = smallest;
+    contract_into<double>("ij->ji", a, kept, here, o);
     EXPECT_EQ(kept, c);
-    o.memory = 0;
+    here.memory = 0;
     auto wrong = a;
-    expect_user_error([&] { contract_into<double>("ij->ji", a, wrong, o); }, {"'j'", "index 0 of C", "5 in", "4 in"});
-    expect_user_error([&] { contract("ij->ji", a, o); }, {"beta is -0.5"});
+    expect_user_error([&] { contract_into<double>("ij->ji", a, wrong, here, o); },
+                      {"'j'", "index 0 of C", "5 in", "4 in"});
+    expect_user_error([&] { contract("ij->ji", a, here, o); }, {"beta is -0.5"});
 }
 
 TEST(ContractBadInput, SaysWhatAndWhere) {
@@ -533,23 +485,20 @@ TEST(ContractBadInput, SaysWhatAndWhere) {
                       {"label 'i' is 4 in", "index 0 of C", "3 in"});
     ContractOptions o;
     o.alpha = {0, 1};
-    expect_user_error([&] { contract("ik,kj->ij", a, b, o); }, {"alpha", "imaginary"});
+    expect_user_error([&] { contract("ik,kj->ij", a, b, {}, o); }, {"alpha", "imaginary"});
     o = {};
     o.filter = -1;
-    expect_user_error([&] { contract("ik,kj->ij", a, b, o); }, {"filter -1"});
-    o = {};
-    o.device_memory = -1;
-    expect_user_error([&] { contract("ik,kj->ij", a, b, o); }, {"device memory", "-1"});
+    expect_user_error([&] { contract("ik,kj->ij", a, b, {}, o); }, {"filter -1"});
+    expect_user_error([&] { contract("ik,kj->ij", a, b, {.device_memory = -1}); }, {"device memory", "-1"});
     o = {};
     o.beta = 2;
-    expect_user_error([&] { contract("ik,kj->ij", a, b, o); }, {"beta", "contract_into"});
-    o = {};
-    o.algorithm = "fast";
-    expect_user_error([&] { contract("ik,kj->ij", a, b, o); }, {"'fast'", "stationary_b"});
+    expect_user_error([&] { contract("ik,kj->ij", a, b, {}, o); }, {"beta", "contract_into"});
+    expect_user_error([&] { parse_algorithm("fast"); }, {"'fast'", "stationary_b"});
+    expect_user_error([&] { parse_blocks("stay"); }, {"'stay'", "worst_fit"});
     const Shape other = Shape::dense({t4, t4});
     o = {};
     o.result_shape = &other;
-    expect_user_error([&] { contract("ik,kj->ij", a, b, o); },
+    expect_user_error([&] { contract("ik,kj->ij", a, b, {}, o); },
                       {"index 0", "given result shape", "4 in 1 tile", "3 in 1 tile"});
     const GeneratedTensor<double> thrower{b.shape(),
                                           [](const TileInfo&, std::span<double>) { throw UserError("no tile today"); }};
@@ -569,11 +518,11 @@ TEST(ContractBadInput, SaysWhatAndWhere) {
                                          [](const TileInfo&, std::span<double> x) { std::ranges::fill(x, 7.0); }};
     o = {};
     o.filter = 1e-3;
-    expect_user_error([&] { contract("ik,kj->ij", ones, larger, o); }, {"made on demand has norm 24.2", "at most 1"});
+    expect_user_error([&] { contract("ik,kj->ij", ones, larger, {}, o); },
+                      {"made on demand has norm 24.2", "at most 1"});
     for (int threads : {-5, 100000}) {
-        o = {};
-        o.threads = threads;
-        expect_user_error([&] { contract("ik,kj->ij", a, b, o); }, {"threads", std::to_string(threads)});
+        expect_user_error([&] { contract("ik,kj->ij", a, b, {.threads = threads}); },
+                          {"threads", std::to_string(threads)});
     }
 }
 

@@ -4,8 +4,8 @@
 
 #include <future>
 
-#include "execute/device/device_share.hpp"
-#include "execute/device/host_device.hpp"
+#include "device/host_device.hpp"
+#include "device/sharing.hpp"
 #include "execute/device/staging_ring.hpp"
 #include "execute/device/worker_pool.hpp"
 #include "support/device_cases.hpp"

@@ -1,6 +1,6 @@
 // The choice of kernels by what a chip has, on the host.
 
-#include "kernels/cuda/grouped_shapes.hpp"
+#include "device/cuda/grouped_shapes.hpp"
 
 #include <gtest/gtest.h>
 

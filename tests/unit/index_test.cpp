@@ -3,6 +3,7 @@
 #include <functional>
 #include <random>
 
+#include "index/matrix_view.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/index/contraction_spec.hpp"
 #include "tessera/shape/shape.hpp"
@@ -124,6 +125,60 @@ TEST(Shape, SortsChecksAndFinds) {
     EXPECT_THROW(Shape(g, {{TileOrdinal{1}, std::nan("")}}), UserError);
     EXPECT_THROW(Shape::from_sorted(g, {2, 1}, {1, 1}), UserError);
     EXPECT_EQ(Shape(TileGrid{Tiling()}).density(), 0);
+}
+
+TEST(Shape, FromCoordinates) {
+    const TileGrid g{Tiling{2, 3}, Tiling{4, 1}, Tiling{1, 1, 1}};
+    const auto s = Shape::from_coordinates(g, {{1, 0, 2}, {0, 0, 0}, {0, 1, 1}}, 0.5);
+    EXPECT_EQ(s, Shape(g, {{g.ordinal({0, 0, 0}), 0.5}, {g.ordinal({0, 1, 1}), 0.5}, {g.ordinal({1, 0, 2}), 0.5}}));
+    const std::vector<IndexVector> tiles{{1, 1, 1}, {0, 0, 1}};
+    const std::vector<double> norms{3.0, 4.0};
+    const auto t = Shape::from_coordinates(g, tiles, norms);
+    EXPECT_EQ(t.norm_of(*t.find(g.ordinal({1, 1, 1}))), 3.0);
+    EXPECT_EQ(t.norm_of(*t.find(g.ordinal({0, 0, 1}))), 4.0);
+    EXPECT_EQ(Shape::from_coordinates(TileGrid{}, {IndexVector{}}).tile_count(), 1);
+    EXPECT_TRUE(Shape::from_coordinates(g, {}).empty());
+
+    const auto refused = [&](const IndexVector& first, const IndexVector& second) {
+        return message_of([&] { Shape::from_coordinates(g, {first, second}); });
+    };
+    EXPECT_EQ(refused({0, 0, 0}, {0, 1, 3}), "tile (0, 1, 3): coordinate 3 of index 2 is outside 0..2");
+    EXPECT_EQ(refused({0, 0, 0}, {0, -1, 0}), "tile (0, -1, 0): coordinate -1 of index 1 is outside 0..1");
+    EXPECT_EQ(refused({0, 0}, {0, 1, 0}), "tile (0, 0): 2 coordinates for a tensor of rank 3");
+    EXPECT_EQ(refused({0, 1, 2}, {0, 1, 2}), "shape: tile (0, 1, 2) stands twice");
+    EXPECT_EQ(message_of([&] { Shape::from_coordinates(g, tiles, std::span(norms).first(1)); }),
+              "shape: 2 tiles but 1 norms");
+}
+
+TEST(Shape, DenseOfMoreTilesThanPlansNumberIsRefused) {
+    const auto many = Tiling::uniform(1 << 16, 1);
+    EXPECT_EQ(message_of([&] {
+                  Shape::dense({many, many});
+              }),
+              "shape: 4294967296 tiles, at most 2147483647 are possible; larger tiles make fewer");
+}
+
+/// Rows, columns and batch of every tensor of a spec whose indices stand in no good order.
+TEST(MatrixView, KnowsEveryIndexOfEveryTensor) {
+    using enum MatrixPart;
+    const MatrixView v(ContractionSpec("sbkpl,lqsk->qbsp"));
+    EXPECT_EQ(v.m, "bp");
+    EXPECT_EQ(v.n, "q");
+    EXPECT_EQ(v.k, "kl");
+    EXPECT_EQ(v.batch, "s");
+    EXPECT_EQ(v.parts.a, (std::vector{batch, row, column, row, column}));
+    EXPECT_EQ(v.parts.b, (std::vector{row, column, batch, row}));
+    EXPECT_EQ(v.parts.c, (std::vector{column, row, batch, row}));
+    EXPECT_TRUE(v.contracted(Operand::a, 2) && v.contracted(Operand::b, 0));
+    EXPECT_FALSE(v.contracted(Operand::a, 0) || v.contracted(Operand::b, 1));
+    const auto a = v.sides(Operand::a, {2, 3, 5, 7, 11});
+    EXPECT_EQ(a.rows, 2 * 3 * 7);
+    EXPECT_EQ(a.cols, 5 * 11);
+    const auto t = Tiling::uniform(10, 1);
+    const TileGrid c{t, t, t, t};
+    const auto at = v.place(c, c.ordinal({1, 2, 3, 4}));
+    EXPECT_EQ(at.col, 1000);
+    EXPECT_EQ(at.row, 234);
 }
 
 TEST(Shape, ManyTilesOfMoreAreCheap) {

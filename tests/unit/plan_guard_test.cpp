@@ -40,8 +40,8 @@ TEST(PlanGuard, AlkaneOnOneDeviceLoadsTAtMostFourTimes) {
     ASSERT_GT(plan.candidates.size(), 1u);
     for (const auto& c : plan.candidates) {
         if (c.algorithm != plan.algorithm) continue;
-        EXPECT_EQ(c.chosen, c.blocks != "worst_fit");
-        if (c.blocks == "worst_fit") {
+        EXPECT_EQ(c.chosen, c.blocks != std::vector{Blocks::worst_fit});
+        if (c.blocks == std::vector{Blocks::worst_fit}) {
             EXPECT_GT(c.bytes_loaded, 10 * plan.counts.loaded_bytes);
         }
     }
@@ -57,7 +57,7 @@ TEST(PlanGuard, SplitKAndReplicateBSendWhatTheirFormulasSay) {
         const Distribution::Axis cyclic{p};
         Case c;
         c.machine.ranks = p;
-        c.request.algorithm = "split_k";
+        c.request.how.algorithm = Algorithm::split_k;
         c.a = Shape::dense({small, large});
         c.b = Shape::dense({large, small});
         // In their own places only C moves.
@@ -70,18 +70,18 @@ TEST(PlanGuard, SplitKAndReplicateBSendWhatTheirFormulasSay) {
         plan = plan_of(c);
         validate(plan);
         EXPECT_EQ(plan.counts.sent_bytes, (p - 1) * ((s_a + s_b) / p + s_c)) << p;
-        c.request.algorithm = "auto";  // what was published stands next to what was counted
+        c.request.how.algorithm = Algorithm::automatic;  // what was published stands next to what was counted
         EXPECT_NE(explain(plan_of(c)).find("published: (P-1) [(S_A + S_B)/P + S_C] = "), std::string::npos);
         EXPECT_NE(explain_json(plan_of(c)).find(fmt::format("\"bytes_published\":{}.0", plan.counts.sent_bytes)),
                   std::string::npos)
             << explain_json(plan_of(c));
-        c.request.algorithm = "split_k";
+        c.request.how.algorithm = Algorithm::split_k;
     }
     for (const int p : {2, 4, 8}) {
         const Distribution::Axis cyclic{p};
         Case c;
         c.machine.ranks = p;
-        c.request.algorithm = "replicate_b";
+        c.request.how.algorithm = Algorithm::replicate_b;
         c.a = Shape::dense({large, small});
         c.b = Shape::dense({small, small});
         Plan plan = plan_of(c);

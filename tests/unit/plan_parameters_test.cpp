@@ -9,6 +9,7 @@
 #include <sstream>
 #include <string>
 
+#include "inspect/algorithms.hpp"
 #include "inspect/rank_costs.hpp"
 #include "support/plan_cases.hpp"
 #include "tessera/base/error.hpp"
@@ -50,7 +51,7 @@ const Parameter kParameters[] = {
 Case device_case(Random& r) {
     auto c = random_case(r);
     many_ranks(r, c, 4, 3);
-    c.request.algorithm = r() % 2 ? "stationary_b" : "outer_product";
+    c.request.how.algorithm = r() % 2 ? Algorithm::stationary_b : Algorithm::outer_product;
     if (c.machine.devices_per_rank == 0) c.machine.devices_per_rank = 1;
     c.machine.device.memory = 1LL << 40;
     return c;
@@ -83,7 +84,7 @@ TEST(PlanParameters, EachSteersThePlanWithinItsLimit) {
             if (plain_budget == 0) continue;
             c.request.device_memory = 8 * plain_budget;
             const Plan plain = plan_of(c);
-            parameter.set(r, c.request.parameters);
+            parameter.set(r, c.request.how.parameters);
             std::int64_t least = 0;
             try {
                 least = smallest_budget(c);
@@ -94,7 +95,8 @@ TEST(PlanParameters, EachSteersThePlanWithinItsLimit) {
                 c.request.device_memory = budget;
                 const Plan plan = plan_of(c);
                 ASSERT_NO_THROW(validate(plan, {0, budget})) << parameter.name << " " << trial << "\n" << explain(plan);
-                EXPECT_TRUE(parameter.within(plan.given, plan.used)) << parameter.name << "\n" << explain(plan);
+                EXPECT_TRUE(parameter.within(plan.given.parameters, plan.used)) << parameter.name << "\n"
+                                                                                << explain(plan);
                 ASSERT_EQ(products_of(plan), products_of(plain));
                 if (budget == 8 * plain_budget)
                     steered += !(plan.steps == plain.steps && plan.arrivals == plain.arrivals);
@@ -114,7 +116,7 @@ TEST(PlanParameters, AllAtOnce) {
     for (int trial = 0; trial < 400; ++trial) {
         auto c = device_case(r);
         for (const auto& p : kParameters)
-            if (r() % 2) p.set(r, c.request.parameters);
+            if (r() % 2) p.set(r, c.request.how.parameters);
         try {
             const auto least = smallest_budget(c);
             if (least == 0) continue;
@@ -124,7 +126,7 @@ TEST(PlanParameters, AllAtOnce) {
                 ASSERT_NO_THROW(validate(plan, {0, budget})) << trial << "\n" << explain(plan);
                 for (const auto& p : kParameters) {
                     PlanParameters all = plan.used;  // those that were not given hold by themselves
-                    const auto& g = plan.given;
+                    const auto& g = plan.given.parameters;
                     if (g.block_share) all.block_share = g.block_share;
                     if (g.chunk_share) all.chunk_share = g.chunk_share;
                     if (g.block_rows) all.block_rows = g.block_rows;
@@ -149,7 +151,7 @@ TEST(PlanParameters, WrongOnesAreRefusedByValue) {
     while (c.machine.ranks > 1 || c.request.source_b != SourceKind::stored) c = device_case(r);
     c.request.distribution_a = c.request.distribution_b = c.request.distribution_c = {};
     const auto refused = [&](const PlanParameters& p, const std::string& word) {
-        c.request.parameters = p;
+        c.request.how.parameters = p;
         try {
             plan_of(c);
             ADD_FAILURE() << word;
@@ -175,11 +177,11 @@ TEST(PlanParameters, ALookaheadHasItsBuffers) {
     Case c;
     const auto t = Tiling::uniform(3000, 100);
     c.a = c.b = Shape::dense({t, t});
-    c.request.algorithm = "outer_product";
+    c.request.how.algorithm = Algorithm::outer_product;
     c.machine.devices_per_rank = 1;
     c.machine.device.memory = 16 << 20;
     for (const int lookahead : {0, 1, 2, 5}) {
-        c.request.parameters = {.chunk_share = 0.05, .lookahead = lookahead};
+        c.request.how.parameters = {.chunk_share = 0.05, .lookahead = lookahead};
         const Plan plan = plan_of(c);
         validate(plan, {0, c.machine.device.memory});
         EXPECT_EQ(plan.used.lookahead, lookahead);
@@ -206,13 +208,13 @@ TEST(PlanCandidates, OneRankWithDevicesWeighsItsWays) {
     const struct {
         std::int64_t memory;
         MemoryCase fits;
-        const char* blocks;
-    } cases[] = {{1LL << 40, MemoryCase::all_fits, "auto"},
-                 {640 << 20, MemoryCase::all_fits, "auto"},
-                 {640 << 20, MemoryCase::c_fits, "columns"},
-                 {40 << 20, MemoryCase::nothing_fits, "auto"}};
+        Blocks blocks;
+    } cases[] = {{1LL << 40, MemoryCase::all_fits, Blocks::automatic},
+                 {640 << 20, MemoryCase::all_fits, Blocks::automatic},
+                 {640 << 20, MemoryCase::c_fits, Blocks::columns},
+                 {40 << 20, MemoryCase::nothing_fits, Blocks::automatic}};
     for (const auto& k : cases) {
-        c.request.blocks = k.blocks;
+        c.request.how.blocks = k.blocks;
         c.machine.device.memory = k.memory;
         const Plan plan = plan_of(c);
         validate(plan, {0, k.memory});
@@ -232,7 +234,7 @@ TEST(PlanCandidates, OneRankWithDevicesWeighsItsWays) {
         EXPECT_DOUBLE_EQ(chosen->seconds_predicted, simulate(plan, c.machine).seconds);
         EXPECT_FALSE(plan.decided.empty());
     }
-    c.request.blocks = "auto";
+    c.request.how.blocks = Blocks::automatic;
     // Whole columns of C, long and thin: B passes once, A for every block.
     const auto k = Tiling::uniform(1200, 100);
     c.a = Shape::dense({Tiling::uniform(400, 100), k});
@@ -272,9 +274,10 @@ TEST(PlanCandidates, BlocksOfOneRankAreSimulated) {
             if (!x.simulated) {
                 EXPECT_GT(x.seconds_predicted, 1.01 * shortest) << explain(plan);
             }
-            if (x.blocks != "columns" && x.blocks != "patches" && x.blocks != "worst_fit") continue;
+            const auto blocks = x.blocks.front();
+            if (blocks == Blocks::stay || blocks == Blocks::strips) continue;
             auto one = c;
-            one.request.blocks = x.blocks;
+            one.request.how.blocks = blocks;
             const Plan own = plan_of(one);
             EXPECT_EQ(own.blocks, x.blocks);
             const auto seconds = simulate(own, c.machine).seconds;
@@ -285,7 +288,7 @@ TEST(PlanCandidates, BlocksOfOneRankAreSimulated) {
             } else {
                 EXPECT_GT(seconds, 1.01 * shortest) << explain(plan) << explain(own);
             }
-            if (x.chosen) ++chosen_by[x.blocks == "columns" ? 0 : x.blocks == "patches" ? 1 : 2];
+            if (x.chosen) ++chosen_by[blocks == Blocks::columns ? 0 : blocks == Blocks::patches ? 1 : 2];
         }
     }
     EXPECT_GT(simulated, 200);
@@ -303,7 +306,7 @@ TEST(PlanCandidates, OfManyProductsTheWorseByCountingIsNotSimulated) {
     c.machine.host_to_device = c.machine.device_to_host = {1e9, 0};
     const Plan plan = plan_of(c);
     const auto worst = std::find_if(plan.candidates.begin(), plan.candidates.end(),
-                                    [](const PlanCandidate& x) { return x.blocks == "worst_fit"; });
+                                    [](const PlanCandidate& x) { return x.blocks.front() == Blocks::worst_fit; });
     ASSERT_NE(worst, plan.candidates.end());
     EXPECT_FALSE(worst->simulated);
     EXPECT_NE(explain(plan).find("not simulated: by counting"), std::string::npos) << explain(plan);
@@ -317,15 +320,16 @@ TEST(PlanParameters, AnyBlocksAskedForAreExplainedInAHundredColumns) {
         auto c = random_case(r);
         many_ranks(r, c, 5, 3);
         if (c.machine.devices_per_rank > 0) {
-            c.request.blocks = std::array{"auto", "columns", "patches", "worst_fit"}[r() % 4];
-            if (r() % 2) c.request.parameters.block_rows = pick(r, 1, 12);
-            if (r() % 2) c.request.parameters.block_cols = pick(r, 1, 12);
+            c.request.how.blocks =
+                std::array{Blocks::automatic, Blocks::columns, Blocks::patches, Blocks::worst_fit}[r() % 4];
+            if (r() % 2) c.request.how.parameters.block_rows = pick(r, 1, 12);
+            if (r() % 2) c.request.how.parameters.block_cols = pick(r, 1, 12);
         }
         try {
             const Plan plan = plan_of(c);
             validate(plan);
             ++planned;
-            split += plan.algorithm == "split_k";
+            split += plan.algorithm == Algorithm::split_k;
             std::istringstream lines(explain(plan));
             for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
         } catch (const UserError&) {  // what cannot go together
@@ -343,11 +347,11 @@ TEST(PlanCandidates, BytesCountedAcrossRanksAreThePlans) {
         auto c = random_case(r);
         many_ranks(r, c, 6, 0);
         if (c.machine.ranks == 1) continue;
-        c.request.algorithm = "auto";
+        c.request.how.algorithm = Algorithm::automatic;
         plan_of(c);
         const Inspection in(c.request, c.machine);
-        for (auto* algorithm : {stationary_b, outer_product, split_k, replicate_b}) {
-            const auto how = algorithm(in);
+        for (const auto& row : algorithms()) {
+            const auto how = row.assign(in);
             if (!how.possible) continue;
             const auto costs = rank_costs(in, how);
             ASSERT_TRUE(costs);
@@ -357,8 +361,8 @@ TEST(PlanCandidates, BytesCountedAcrossRanksAreThePlans) {
             if (in.product.segments > 1) {  // partial sums of a tile may meet on their way: bounds
                 EXPECT_LE(costs->sent_bytes, plan.counts.sent_bytes);
             } else {
-                EXPECT_EQ(costs->sent_bytes, plan.counts.sent_bytes) << how.algorithm;
-                EXPECT_EQ(costs->most_moved_bytes, most) << how.algorithm;
+                EXPECT_EQ(costs->sent_bytes, plan.counts.sent_bytes) << name(how.algorithm);
+                EXPECT_EQ(costs->most_moved_bytes, most) << name(how.algorithm);
             }
             ++counted;
         }
@@ -381,10 +385,11 @@ TEST(PlanCandidates, AcrossRanksOfManyProductsOnlyTheBestByCountingIsWritten) {
         if (x.possible && !x.simulated) {
             EXPECT_GE(x.bytes_sent, plan.counts.sent_bytes);
             auto other = c;
-            other.request.algorithm = x.algorithm;
+            other.request.how.algorithm = x.algorithm;
             const Plan written = plan_of(other);
-            EXPECT_EQ(written.counts.sent_bytes, x.bytes_sent) << x.algorithm;
-            EXPECT_GE(1.05 * simulate(written, c.machine).seconds, simulate(plan, c.machine).seconds) << x.algorithm;
+            EXPECT_EQ(written.counts.sent_bytes, x.bytes_sent) << name(x.algorithm);
+            EXPECT_GE(1.05 * simulate(written, c.machine).seconds, simulate(plan, c.machine).seconds)
+                << name(x.algorithm);
         }
     EXPECT_NE(explain(plan).find("not simulated: by counting"), std::string::npos) << explain(plan);
 }

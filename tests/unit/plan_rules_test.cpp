@@ -32,7 +32,7 @@ Case wide_case(Random& r) {
     const auto p = random_tiling(r, 8, 60), k = random_tiling(r, 20, 60);
     c.a = random_shape(r, {p, k}, 0.7);
     c.b = random_shape(r, {k, random_tiling(r, 60, 60)}, 0.5);
-    c.request.algorithm = "stationary_b";
+    c.request.how.algorithm = Algorithm::stationary_b;
     c.request.spec = &c.spec;
     c.request.a = &c.a;
     c.request.b = &c.b;
@@ -45,8 +45,8 @@ TEST(StationaryB, ColumnsAreDealtByFlopsInMirroredCyclicOrder) {
         auto c = wide_case(r);
         const int q = 1 + static_cast<int>(r() % 6);
         c.machine.ranks = q;
-        c.request.grid_rows = 1;
-        c.request.grid_cols = q;
+        c.request.how.grid_rows = 1;
+        c.request.how.grid_cols = q;
         const Plan plan = plan_of(c);
         validate(plan);
         // Flops and rank of every column of C.
@@ -78,7 +78,7 @@ TEST(StationaryB, BlocksByWorstFitAndChunksOneTilePerRowInTurn) {
     for (int trial = 0; trial < 60; ++trial) {
         auto c = wide_case(r);
         c.machine.devices_per_rank = 1 + static_cast<int>(r() % 4);
-        c.request.blocks = "worst_fit";
+        c.request.how.blocks = Blocks::worst_fit;
         c.request.device_memory = 1;
         try {
             plan_of(c);
@@ -92,7 +92,7 @@ TEST(StationaryB, BlocksByWorstFitAndChunksOneTilePerRowInTurn) {
         for (std::size_t i = 0; i < in.sums.size(); ++i)
             if (in.sums[i].first < in.sums[i].last) sums.push_back(static_cast<std::int32_t>(i));
         const auto cut = cut_for_devices(in, sums);
-        ASSERT_EQ(cut.counted.blocks, "worst_fit");
+        ASSERT_EQ(cut.blocks, Blocks::worst_fit);
         // Columns by bytes (B and C), the largest first, each into the emptiest block.
         std::map<std::int32_t, std::int64_t> bytes;
         std::set<std::pair<std::int32_t, std::int32_t>> seen;
@@ -247,7 +247,9 @@ TEST(RandomPlans, UpTo4608Devices) {
         c.machine.ranks = devices / c.machine.devices_per_rank;
         c.machine.device.memory = 1LL << 30;
         if (c.request.source_b == SourceKind::host_made && r() % 2) c.request.source_b = SourceKind::device_made;
-        c.request.algorithm = trial % 3 == 0 ? "stationary_b" : trial % 3 == 1 ? "outer_product" : "replicate_b";
+        c.request.how.algorithm = trial % 3 == 0   ? Algorithm::stationary_b
+                                  : trial % 3 == 1 ? Algorithm::outer_product
+                                                   : Algorithm::replicate_b;
         Plan plan;
         try {
             plan = plan_of(c);

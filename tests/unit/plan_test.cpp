@@ -65,10 +65,10 @@ TEST(Plan, RandomPlansOfManyRanksAndDevices) {
         copies += plan.counts.copied_bytes > 0;
         sends += plan.counts.sent_bytes > 0;
         segments += plan.segments > 1;
-        worst_fit += plan.blocks == "worst_fit";
+        worst_fit += plan.blocks == std::vector{Blocks::worst_fit};
         if (plan.devices_per_rank == 0 || plan.products.empty()) continue;
         // The smallest device that works, and one in between.
-        c.request.algorithm = plan.algorithm;
+        c.request.how.algorithm = plan.algorithm;
         c.request.device_memory = 1;
         std::int64_t smallest = 0;
         try {
@@ -101,10 +101,10 @@ TEST(Plan, ThousandsOfDevices) {
     c.machine.ranks = 768;
     c.machine.devices_per_rank = 6;
     c.machine.device.memory = 16LL << 30;
-    for (const auto* algorithm : {"stationary_b", "outer_product", "replicate_b"}) {
-        c.request.algorithm = algorithm;
+    for (const auto algorithm : {Algorithm::stationary_b, Algorithm::outer_product, Algorithm::replicate_b}) {
+        c.request.how.algorithm = algorithm;
         const Plan plan = plan_of(c);
-        ASSERT_NO_THROW(validate(plan)) << algorithm;
+        ASSERT_NO_THROW(validate(plan)) << name(algorithm);
         EXPECT_EQ(plan.counts.products, 64000);
     }
 }
@@ -115,12 +115,12 @@ TEST(Plan, ProductsAndResultAreTheSameForAllAlgorithms) {
         auto c = random_case(r);
         c.machine.ranks = 4;
         std::vector<PlanProduct> first;
-        for (const auto* algorithm : kAlgorithms) try {
-                c.request.algorithm = algorithm;
+        for (const auto algorithm : kAlgorithms) try {
+                c.request.how.algorithm = algorithm;
                 auto plan = plan_of(c);
                 for (auto& p : plan.products) p.at_a = p.at_b = -1;
                 if (first.empty()) first = plan.products;
-                EXPECT_EQ(plan.products, first) << algorithm;
+                EXPECT_EQ(plan.products, first) << name(algorithm);
             } catch (const UserError&) {
             }
     }
@@ -135,13 +135,13 @@ TEST(Plan, AutoTakesTheCheapest) {
     const auto small = Tiling::uniform(32, 32), large = Tiling::uniform(64000, 500);
     c.a = Shape::dense({small, large});
     c.b = Shape::dense({large, small});
-    EXPECT_EQ(plan_of(c).algorithm, "split_k");
+    EXPECT_EQ(plan_of(c).algorithm, Algorithm::split_k);
     c.a = Shape::dense({large, small});
     c.b = Shape::dense({small, small});
     const auto plan = plan_of(c);
-    EXPECT_EQ(plan.algorithm, "replicate_b");
+    EXPECT_EQ(plan.algorithm, Algorithm::replicate_b);
     ASSERT_EQ(plan.candidates.size(), 4u);
-    for (const auto& k : plan.candidates) EXPECT_EQ(k.chosen, k.algorithm == "replicate_b");
+    for (const auto& k : plan.candidates) EXPECT_EQ(k.chosen, k.algorithm == Algorithm::replicate_b);
     EXPECT_NE(explain(plan).find("weighed"), std::string::npos);
 }
 
@@ -159,7 +159,7 @@ TEST(Plan, OneRankListsEveryAlgorithm) {
             c.machine.host_to_device = c.machine.device_to_host = {1e9, 0};
             c.request.source_b = source;
             const Plan plan = plan_of(c);
-            std::set<std::string> listed;
+            std::set<Algorithm> listed;
             int chosen = 0;
             for (const auto& k : plan.candidates) {
                 listed.insert(k.algorithm);
@@ -173,13 +173,13 @@ TEST(Plan, OneRankListsEveryAlgorithm) {
                 // What the others are said to cost is what their own plans come to.
                 if (k.algorithm == plan.algorithm || !k.possible) continue;
                 auto other = c;
-                other.request.algorithm = k.algorithm;
+                other.request.how.algorithm = k.algorithm;
                 const Plan theirs = plan_of(other);
-                EXPECT_EQ(theirs.counts.loaded_bytes, plan.counts.loaded_bytes) << k.algorithm;
-                EXPECT_EQ(theirs.counts.made_tiles, plan.counts.made_tiles) << k.algorithm;
+                EXPECT_EQ(theirs.counts.loaded_bytes, plan.counts.loaded_bytes) << name(k.algorithm);
+                EXPECT_EQ(theirs.counts.made_tiles, plan.counts.made_tiles) << name(k.algorithm);
                 EXPECT_NEAR(simulate(theirs, c.machine).seconds, simulate(plan, c.machine).seconds,
                             0.05 * simulate(plan, c.machine).seconds)
-                    << k.algorithm << " " << devices;
+                    << name(k.algorithm) << " " << devices;
             }
             EXPECT_EQ(listed.size(), 4u);
             EXPECT_EQ(chosen, 1);
@@ -192,37 +192,37 @@ TEST(Plan, AGivenGridIsTakenOrRefused) {
     Case c;
     const auto t = Tiling::uniform(800, 50), small = Tiling::uniform(24, 12), large = Tiling::uniform(8000, 100);
     c.machine.ranks = 4;
-    c.request.grid_rows = c.request.grid_cols = 2;
+    c.request.how.grid_rows = c.request.how.grid_cols = 2;
     c.a = c.b = Shape::dense({t, t});
-    for (const auto* algorithm : {"auto", "stationary_b", "outer_product"}) {
-        c.request.algorithm = algorithm;
+    for (const auto algorithm : {Algorithm::automatic, Algorithm::stationary_b, Algorithm::outer_product}) {
+        c.request.how.algorithm = algorithm;
         const Plan plan = plan_of(c);
-        EXPECT_EQ(std::pair(plan.grid_rows, plan.grid_cols), std::pair(2, 2)) << algorithm;
-        EXPECT_TRUE(plan.grid_given);
+        EXPECT_EQ(std::pair(plan.grid_rows, plan.grid_cols), std::pair(2, 2)) << name(algorithm);
+        EXPECT_TRUE(plan.given.grid_rows > 0);
         for (const auto& k : plan.candidates)
-            if (k.algorithm == "replicate_b") {
+            if (k.algorithm == Algorithm::replicate_b) {
                 EXPECT_FALSE(k.possible);
                 EXPECT_NE(k.reason.find("4 x 1"), std::string::npos) << k.reason;
             }
     }
-    c.request.algorithm = "replicate_b";
+    c.request.how.algorithm = Algorithm::replicate_b;
     EXPECT_THROW(plan_of(c), UserError);
-    c.request.grid_rows = 4;
-    c.request.grid_cols = 1;
+    c.request.how.grid_rows = 4;
+    c.request.how.grid_cols = 1;
     EXPECT_EQ(plan_of(c).grid_rows, 4);
     c.a = Shape::dense({small, large});
     c.b = Shape::dense({large, small});
-    c.request.algorithm = "split_k";
+    c.request.how.algorithm = Algorithm::split_k;
     EXPECT_THROW(plan_of(c), UserError);
-    c.request.grid_rows = 1;
-    c.request.grid_cols = 4;
+    c.request.how.grid_rows = 1;
+    c.request.how.grid_cols = 4;
     EXPECT_EQ(plan_of(c).grid_cols, 4);
     // Nobody has this one: a vector has no columns to deal.
     c.spec = ContractionSpec("pk,k->p");
     c.a = Shape::dense({t, t});
     c.b = Shape::dense({t});
-    c.request.algorithm = "auto";
-    c.request.grid_rows = c.request.grid_cols = 2;
+    c.request.how.algorithm = Algorithm::automatic;
+    c.request.how.grid_rows = c.request.how.grid_cols = 2;
     try {
         const Plan plan = plan_of(c);
         EXPECT_EQ(std::pair(plan.grid_rows, plan.grid_cols), std::pair(2, 2));
@@ -240,7 +240,7 @@ TEST(Plan, TheHostHasABudgetBesideDevices) {
         many_ranks(r, c, 4, 3);
         if (c.machine.devices_per_rank == 0) c.machine.devices_per_rank = 1;
         c.machine.device.memory = 1LL << 40;
-        c.request.algorithm = r() % 2 ? "stationary_b" : "outer_product";
+        c.request.how.algorithm = r() % 2 ? Algorithm::stationary_b : Algorithm::outer_product;
         c.request.host_memory = 1;
         std::int64_t least = 0;
         try {
@@ -288,7 +288,7 @@ TEST(Plan, LinksAreShownOneByOne) {
     c.machine.ranks = 3;
     c.machine.devices_per_rank = 2;
     c.machine.device.memory = 2 << 20;
-    c.request.algorithm = "outer_product";
+    c.request.how.algorithm = Algorithm::outer_product;
     const Plan plan = plan_of(c);
     const auto text = explain(plan), json = explain_json(plan);
     for (const auto* link : {"network in", "network out", "host to device", "device to host", "device to device"})
@@ -344,28 +344,29 @@ TEST(Plan, WhatFitsStaysOnTheDevice) {
     struct Want {
         int devices;
         std::int64_t memory;
-        const char *blocks, *cut;
+        Blocks blocks, cut;
     };
-    for (const Want& want : {Want{1, plenty, "auto", "stay"}, Want{1, some, "auto", "stay"},
-                             Want{1, (operands + all_c / 4) * 33 / 32, "auto", "stay"},
-                             Want{1, plenty, "patches", "patches"}, Want{2, plenty, "auto", "patches"}}) {
+    for (const Want& want :
+         {Want{1, plenty, Blocks::automatic, Blocks::stay}, Want{1, some, Blocks::automatic, Blocks::stay},
+          Want{1, (operands + all_c / 4) * 33 / 32, Blocks::automatic, Blocks::stay},
+          Want{1, plenty, Blocks::patches, Blocks::patches}, Want{2, plenty, Blocks::automatic, Blocks::patches}}) {
         c.machine.devices_per_rank = want.devices;
         c.machine.device.memory = want.memory;
         c.machine.device.gemm = {50e12, 200};
         c.machine.host_to_device = c.machine.device_to_host = {50e9, 1e-5};
-        c.request.blocks = want.blocks;
+        c.request.how.blocks = want.blocks;
         const Plan plan = plan_of(c);
         validate(plan, {0, want.memory});
-        EXPECT_EQ(plan.blocks, want.cut) << explain(plan);
+        EXPECT_EQ(plan.blocks, std::vector{want.cut}) << explain(plan);
         std::int64_t loaded = 0;
         for (const auto& d : plan.device_counts) {
-            if (want.cut == std::string("stay")) {
+            if (want.cut == Blocks::stay) {
                 EXPECT_GE(d.blocks, 4);
                 EXPECT_LT(d.peak_bytes, plan.counts.bytes_a + plan.counts.bytes_b + plan.counts.bytes_c / 2);
             }
             loaded += d.loaded_bytes + d.copied_bytes;
         }
-        if (want.cut != std::string("stay")) continue;
+        if (want.cut != Blocks::stay) continue;
         // Rows of tiles are padded on the device; several devices need some of the tiles each.
         EXPECT_LE(loaded, (plan.counts.bytes_a + plan.counts.bytes_b) * want.devices * 101 / 100);
         EXPECT_GE(loaded, plan.counts.bytes_a / 2);
@@ -392,7 +393,7 @@ TEST(Plan, FirstStripIsAsLongAsItsLoads) {
     c.machine.host_to_device = c.machine.device_to_host = {50e9, 0};
     const Plan plan = plan_of(c);
     validate(plan, {0, c.machine.device.memory});
-    EXPECT_EQ(plan.blocks, "strips");
+    EXPECT_EQ(plan.blocks, std::vector{Blocks::strips});
     const auto run = simulate(plan, c.machine);
     // 27.6 Tflop at 50 TF/s; the first chunk of 128 MiB before, the last sums behind.
     const double products = plan.counts.flops / 50e12;
@@ -407,7 +408,7 @@ TEST(Plan, ValidateCatchesWhatIsBroken) {
     for (int trial = 0; trial < 300; ++trial) {
         auto c = random_case(r);
         many_ranks(r, c, 4, trial % 2 ? 3 : 0);
-        c.request.algorithm = trial % 3 ? "stationary_b" : "outer_product";
+        c.request.how.algorithm = trial % 3 ? Algorithm::stationary_b : Algorithm::outer_product;
         Plan good;
         try {
             c.request.device_memory = c.request.host_memory = c.machine.devices_per_rank > 0 ? 0 : 1;

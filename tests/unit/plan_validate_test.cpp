@@ -35,7 +35,7 @@ Case device_case(SourceKind source_b = SourceKind::stored) {
     c.machine.devices_per_rank = 2;
     c.machine.device.memory = 768 << 10;
     c.request.source_b = source_b;
-    c.request.algorithm = "outer_product";
+    c.request.how.algorithm = Algorithm::outer_product;
     return c;
 }
 
@@ -48,7 +48,7 @@ Case segment_case(int devices) {
     c.machine.ranks = 2;
     c.machine.devices_per_rank = devices;
     c.machine.device.memory = 64 << 20;
-    c.request.algorithm = "split_k";
+    c.request.how.algorithm = Algorithm::split_k;
     return c;
 }
 

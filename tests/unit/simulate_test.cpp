@@ -126,8 +126,8 @@ TEST(Trace, ShareOfTransfersThatIsHidden) {
 TEST(Simulate, TilesAreMadeWhileOthersAreSent) {
     testing::SquareProduct product(512, 16);
     product.made_for_devices(6 << 20);
-    product.request.algorithm = "stationary_b";
-    product.request.blocks = "columns";
+    product.request.how.algorithm = Algorithm::stationary_b;
+    product.request.how.blocks = Blocks::columns;
     auto& machine = product.machine;
     machine.threads_per_rank = 4;
     machine.make_bytes_per_second = machine.host_to_device.bytes_per_second = 1e9;
@@ -363,6 +363,29 @@ TEST(Simulate, BrokenPlansAreBugs) {
     circle.step(StepKind::join, 0, -1, 0, 0, {1});
     circle.step(StepKind::join, 0, -1, 0, 0, {0});
     EXPECT_THROW(circle.seconds(), InternalError);
+}
+
+/// As on a real device: making has a stream of its own, and shares the arithmetic with the products.
+TEST(Simulate, ADeviceMakesTilesBesideItsProducts) {
+    HandMade h(1, 1);
+    h.machine.device.make_bytes_per_second = 1e9;
+    const auto loaded = h.arrive(StepKind::load, 0, 0, 1);  // 8 ms
+    h.compute(0, 0, 4, {loaded});                           // 8 ms
+    h.arrive(StepKind::make, 0, 0, 1);                      // 8 ms, while the load is under way
+    EXPECT_NEAR(h.seconds(), 16e-3, 1e-9);
+    EXPECT_NEAR(simulate(h.plan, h.machine).device_seconds.at(0), 16e-3, 1e-9);
+
+    HandMade both(1, 1);
+    both.machine.device.make_bytes_per_second = 1e9;
+    both.compute(0, 0, 4);
+    both.arrive(StepKind::make, 0, 0, 2);  // half of the device until the product is over, then all of it
+    const auto s = simulate(both.plan, both.machine, {true});
+    EXPECT_NEAR(s.seconds, 24e-3, 1e-8);
+    EXPECT_NEAR(s.device_seconds.at(0), 24e-3, 1e-8);  // not 16 and 24: seconds in which it works
+    for (const auto& span : s.trace.spans) {
+        const double end = span.kind == StepKind::compute ? 16e-3 : 24e-3;
+        EXPECT_NEAR(span.end, end, 1e-8);
+    }
 }
 
 TEST(Simulate, TheTraceCoversEveryLane) {

@@ -1,5 +1,5 @@
 #pragma once
-// Integers that do not convert into each other: a tile number is not an element number is not a rank.
+// Integers that do not convert into each other: a tile number is not an element number.
 
 #include <compare>
 #include <cstdint>
@@ -25,8 +25,6 @@ using TileIndex = Id<struct TileIndexTag>;
 using ElementIndex = Id<struct ElementIndexTag>;
 /// Row-major number of a tile in a tile grid.
 using TileOrdinal = Id<struct TileOrdinalTag>;
-using Rank = Id<struct RankTag>;
-using DeviceId = Id<struct DeviceIdTag>;
 
 }  // namespace tessera
 

@@ -74,6 +74,13 @@ constexpr std::int64_t bytes_of(ScalarKind kind) {
     return 0;
 }
 
+/// Of real arithmetic, for one multiply-add of this type.
+constexpr double flops_per_multiply_add(ScalarKind kind) {
+    return kind == ScalarKind::c64 || kind == ScalarKind::c128 ? 8 : 2;
+}
+template <Scalar T>
+inline constexpr double kFlopsPerMultiplyAdd = flops_per_multiply_add(ScalarTraits<T>::kind);
+
 template <Scalar T>
 constexpr T conjugate_if(T value, bool yes) {
     if constexpr (is_complex<T>) return yes ? std::conj(value) : value;

@@ -8,7 +8,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/chem/molecule.hpp"
-#include "tessera/comm/communicator.hpp"
+#include "tessera/contract/resources.hpp"
 
 namespace tessera::chem {
 
@@ -31,19 +31,16 @@ struct EnergyOptions {
     Abcd abcd = Abcd::stored;
     /// With Abcd::direct: integral tiles whose bound per element is below this are not made.
     double screen = 0;
-    std::string checkpoint;   // amplitudes, written each iteration; read first where the file is there
-    std::int64_t memory = 0;  // bytes of the process: what may need more is refused; 0: this machine's
-    int threads = 0;          // 0: all cores
-    std::int64_t tile = 32;   // about this many orbitals in a tile
-    /// Ranks that share the work of large contractions and of the triples; each holds all tensors. None: this process.
-    Communicator* communicator = nullptr;
+    std::string checkpoint;  // amplitudes, written each iteration; read first where the file is there
+    std::int64_t tile = 32;  // about this many orbitals in a tile
+    /// Where: ranks share the work of large contractions and of the triples, each holding all tensors (none: this
+    /// process); memory is of the whole process, and what may need more is refused; devices take large contractions and
+    /// the triples, and what does not fit there runs on the cores.
+    Resources here = {};
     /// Multiply-adds from which on a contraction pays for messages.
     double share_from = 5e7;
-    /// GPUs (of each rank) for large contractions and the triples; bytes on each, 0: what is free; multiply-adds of a
-    /// rank from which on a contraction goes there, < 0: where that is faster by an estimate from its operations, its
-    /// bytes and the number of threads. What does not fit there runs on the cores.
-    std::vector<int> devices;
-    std::int64_t device_memory = 0;
+    /// Multiply-adds of a rank from which on a contraction goes to its devices, < 0: where that is faster by an
+    /// estimate from its operations, its bytes and the number of threads.
     double device_from = -1;
     /// Progress, a line at a time.
     std::function<void(const std::string&)> log;

@@ -8,12 +8,12 @@
 
 #include "tessera/base/scalar.hpp"
 #include "tessera/index/distribution.hpp"
-#include "tessera/plan/parameters.hpp"
+#include "tessera/index/operand.hpp"
+#include "tessera/plan/plan_options.hpp"
 #include "tessera/shape/shape.hpp"
 
 namespace tessera {
 
-enum class Operand : std::uint8_t { a, b, c };
 /// How an operand's tiles come to be: stored on the ranks of its distribution, or made where they are needed.
 enum class SourceKind : std::uint8_t { stored, host_made, device_made };
 
@@ -99,6 +99,7 @@ struct RankCounts {
     std::int64_t stored_a = 0, stored_b = 0, stored_c = 0;  // tiles the rank owns, for the whole run
     std::int64_t arena_bytes = 0;                           // received, made and partial tiles
     std::int64_t peak_bytes = 0;                            // all of these
+    std::int64_t& stored(Operand o) { return o == Operand::a ? stored_a : o == Operand::b ? stored_b : stored_c; }
     bool operator==(const RankCounts&) const = default;
 };
 struct DeviceCounts {
@@ -107,6 +108,8 @@ struct DeviceCounts {
     std::int64_t loaded_a = 0, loaded_b = 0;  // of loaded + copied, by operand
     std::int64_t blocks = 0, chunks = 0;
     std::int64_t peak_bytes = 0;  // arena, within the budget
+    std::int64_t& loaded(Operand o) { return o == Operand::a ? loaded_a : loaded_b; }
+    std::int64_t loaded(Operand o) const { return o == Operand::a ? loaded_a : loaded_b; }
     bool operator==(const DeviceCounts&) const = default;
 };
 
@@ -135,14 +138,15 @@ const char* name(MemoryCase fits);
 
 /// What was weighed before this plan was taken.
 struct PlanCandidate {
-    std::string algorithm, reason;
+    Algorithm algorithm = Algorithm::automatic;
+    std::string reason = {};
     std::int64_t bytes_sent = 0;
     double seconds_predicted = 0;  // not simulated: by counting; 0 where nothing was weighed
     bool chosen = false, possible = true;
-    std::string blocks = {};        // how device blocks are formed: columns, patches, stay, strips, worst_fit
-    std::int64_t bytes_loaded = 0;  // from the host into devices; not simulated: about, from anywhere
-    bool simulated = false;         // a plan was written for it, and its steps simulated
-    bool same_plan = false;         // on one rank: its plan is the chosen one's
+    std::vector<Blocks> blocks = {};  // how device blocks are formed: of all ranks, each way once
+    std::int64_t bytes_loaded = 0;    // from the host into devices; not simulated: about, from anywhere
+    bool simulated = false;           // a plan was written for it, and its steps simulated
+    bool same_plan = false;           // on one rank: its plan is the chosen one's
     bool operator==(const PlanCandidate&) const = default;
 };
 
@@ -154,7 +158,8 @@ struct PlanBudget {
 };
 
 struct Plan {
-    std::string spec, algorithm, reason;
+    std::string spec, reason;
+    Algorithm algorithm = Algorithm::automatic;  // that was taken
     ScalarKind scalar = ScalarKind::f64;
     Shape a, b, c;  // c: the result's tiles with upper bounds of their norms
     Distribution distribution_a, distribution_b, distribution_c;
@@ -162,9 +167,9 @@ struct Plan {
     int ranks = 1, devices_per_rank = 0;
     int threads = 1;  // per rank
     int grid_rows = 1, grid_cols = 1;
-    bool grid_given = false;
-    std::string blocks;                             // how device blocks are formed, as in PlanCandidate
-    PlanParameters given, used;                     // as they were asked for; the largest of any device
+    std::vector<Blocks> blocks;                     // as in PlanCandidate
+    PlanOptions given;                              // as it was asked for
+    PlanParameters used;                            // the largest of any device
     MemoryCase memory_case = MemoryCase::all_fits;  // of devices
     int stages = 1, buffers = 0;                    // batches of made tiles on the host and how many are held at once
     int segments = 1;                               // of the contracted range, joined by a fixed tree
@@ -189,6 +194,12 @@ struct Plan {
     PlanCounts counts;
     PlanBudget budget;  // that it was built for
 
+    const Shape& shape(Operand o) const { return o == Operand::a ? a : o == Operand::b ? b : c; }
+    const Distribution& distribution(Operand o) const {
+        return o == Operand::a ? distribution_a : o == Operand::b ? distribution_b : distribution_c;
+    }
+    /// Of A or B.
+    SourceKind source(Operand o) const { return o == Operand::a ? source_a : source_b; }
     std::int64_t metadata_bytes() const;
     bool operator==(const Plan&) const = default;
 };

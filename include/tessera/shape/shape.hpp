@@ -2,8 +2,10 @@
 // Which tiles of a tile grid are nonzero, with a norm for each: a sorted list, never a dense table.
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "tessera/index/tile_grid.hpp"
@@ -30,6 +32,12 @@ class Shape {
     Shape(TileGrid grid, std::vector<ShapeEntry> entries);
     /// Every tile, all with the same norm.
     static Shape dense(TileGrid grid, double norm = 1.0);
+    /// Tiles by their coordinates, in any order, each at most once; all with the same norm, or each with its own.
+    static Shape from_coordinates(TileGrid grid, std::span<const IndexVector> tiles, double norm = 1.0);
+    static Shape from_coordinates(TileGrid grid, std::initializer_list<IndexVector> tiles, double norm = 1.0) {
+        return from_coordinates(std::move(grid), std::span<const IndexVector>(tiles.begin(), tiles.size()), norm);
+    }
+    static Shape from_coordinates(TileGrid grid, std::span<const IndexVector> tiles, std::span<const double> norms);
     /// From ordinals already sorted, as files and planners have them (checked).
     static Shape from_sorted(TileGrid grid, std::vector<std::int64_t> ordinals, std::vector<double> norms);
 

@@ -22,7 +22,7 @@ struct Simulation {
     double tflops = 0, tflops_per_device = 0;  // the latter 0 without devices
     BusyFractions busy;
     double overlap = 1;  // share of the time with transfers under way on a rank in which it also worked; 1 without any
-    std::vector<double> device_seconds;  // computing, by rank * devices_per_rank + device
+    std::vector<double> device_seconds;  // computing or making tiles, by rank * devices_per_rank + device
     std::vector<double> rank_seconds;    // when each rank's last step was over
     Trace trace;                         // only where asked for
 };

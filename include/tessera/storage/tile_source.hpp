@@ -1,5 +1,5 @@
 #pragma once
-// Where an operand's tiles come from, and where result tiles go.
+// How an operand's tiles are made where they are needed: on the host, or on a device.
 
 #include <cstdint>
 #include <functional>

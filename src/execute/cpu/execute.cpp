@@ -9,8 +9,9 @@
 #include "base/clock.hpp"
 #include "base/parallel.hpp"
 #include "execute/cpu/tile_layouts.hpp"
-#include "execute/finish_tile.hpp"
+#include "execute/host_tiles.hpp"
 #include "execute/messages.hpp"
+#include "execute/progress.hpp"
 #include "kernels/gemm.hpp"
 
 namespace tessera {
@@ -44,19 +45,14 @@ class Interpreter {
           layouts_a_(plan.a, spec_.a(), labels_.m, labels_.k, labels_.batch),
           layouts_b_(plan.b, spec_.b(), labels_.k, labels_.n, labels_.batch),
           layouts_c_(plan.c, spec_.c(), labels_.m, labels_.n, labels_.batch),
-          a_(a),
-          b_(b),
-          c_(c),
           options_(options),
-          arena_(plan.rank_counts[static_cast<std::size_t>(rank_)].arena_bytes, options.budget,
-                 "tiles made or received"),
+          tiles_(plan, rank_, a, b, c, options),
           board_(plan.steps.size()),
-          messages_(plan, ranks, board_) {
+          messages_(plan, ranks, board_),
+          progress_(options.progress, plan.rank_counts[static_cast<std::size_t>(rank_)].flops) {
         for (std::size_t i = 0; i < plan.steps.size(); ++i) {
             const auto& s = plan.steps[i];
-            if (s.rank != rank_) continue;
-            if (s.kind == StepKind::make) made_ += s.end - s.begin;
-            if (is_message(s.kind)) continue;
+            if (s.rank != rank_ || is_message(s.kind)) continue;
             steps_.push_back(static_cast<std::int32_t>(i));
             seen_.push_back(s.first_dependency);
         }
@@ -64,13 +60,14 @@ class Interpreter {
     }
 
     ExecuteCounts run() {
-        messages_.start([&](std::int32_t step) { return pieces(plan_.steps[step]); });
+        messages_.start([&](std::int32_t step) { return tiles_.message_pieces(plan_.steps[step]); });
         parallel_region(plan_.threads, [&](int, int) { work(); });
         messages_.finish();
         ensure(first_ == steps_.size(), "only {} of {} steps ran", first_, steps_.size());
+        progress_.end();
         ExecuteCounts out;
-        out.made_tiles = made_;
-        out.arena_bytes = arena_.bytes();
+        out.made_tiles = tiles_.made_tiles();
+        out.arena_bytes = tiles_.arena_bytes();
         messages_.count(out);
         out.waited_seconds = waited_.load() / plan_.threads;
         return out;
@@ -120,16 +117,16 @@ class Interpreter {
                 const auto& s = plan_.steps[steps_[i]];
                 switch (s.kind) {
                     case StepKind::make:
-                        make(s);
+                        for (auto t = s.begin; t < s.end; ++t) tiles_.make(plan_.arrivals[t]);
                         break;
                     case StepKind::compute:
                         compute(s, workspace, scratch);
                         break;
                     case StepKind::merge:
-                        for (auto m = s.begin; m < s.end; ++m) merge(plan_.moves[m]);
+                        for (auto m = s.begin; m < s.end; ++m) tiles_.merge(plan_.moves[m]);
                         break;
                     case StepKind::finish:
-                        for (auto f = s.begin; f < s.end; ++f) finish(plan_.sums[plan_.finish_sums[f]].c);
+                        for (auto f = s.begin; f < s.end; ++f) tiles_.finish(plan_.sums[plan_.finish_sums[f]].c);
                         break;
                     case StepKind::join:
                         break;
@@ -144,55 +141,11 @@ class Interpreter {
         }
     }
 
-    /// The memory of a message's tiles on this rank.
-    std::vector<MessagePiece> pieces(const PlanStep& s) {
-        std::vector<MessagePiece> out;
-        for (auto i = s.begin; i < s.end; ++i) {
-            const bool of_sums = s.kind == StepKind::send_sums || s.kind == StepKind::receive_sums;
-            if (of_sums) {
-                const auto id = s.kind == StepKind::send_sums ? plan_.moves[i].from : plan_.moves[i].to;
-                const auto c = plan_.sums[id].c;
-                out.push_back({sum(id), plan_.c.grid().tile_elements(plan_.c.tile(c)) * bytes_of(plan_.scalar)});
-                continue;
-            }
-            const auto& t = plan_.arrivals[i];
-            const auto& shape = t.operand == Operand::a ? plan_.a : plan_.b;
-            // Sent from where it is stored; MPI takes no pointers to const.
-            void* data = s.kind == StepKind::receive
-                             ? static_cast<void*>(in_arena(t.offset))
-                             : const_cast<T*>((t.operand == Operand::a ? a_ : b_).stored(t.slot));
-            out.push_back({data, shape.grid().tile_elements(shape.tile(t.slot)) * bytes_of(plan_.scalar)});
-        }
-        return out;
-    }
-
     struct Scratch {
         std::vector<kernels::Chain<T>> chains;
         std::vector<kernels::ChainLink<T>> links;
         std::vector<MatrixLayout> sliced;
     };
-
-    T* in_arena(std::int64_t offset) { return reinterpret_cast<T*>(arena_.data() + offset); }
-    T* sum(std::int32_t id) {
-        const auto& s = plan_.sums[id];
-        return s.offset < 0 ? c_.tile(s.c) : in_arena(s.offset);
-    }
-    const T* tile_a(const PlanProduct& p) {
-        return p.at_a < 0 ? a_.stored(p.a) : in_arena(plan_.arrivals[p.at_a].offset);
-    }
-    const T* tile_b(const PlanProduct& p) {
-        return p.at_b < 0 ? b_.stored(p.b) : in_arena(plan_.arrivals[p.at_b].offset);
-    }
-
-    void make(const PlanStep& s) {
-        for (auto i = s.begin; i < s.end; ++i) {
-            const auto& t = plan_.arrivals[i];
-            const auto& shape = t.operand == Operand::a ? plan_.a : plan_.b;
-            const auto info = tile_info(shape.grid(), shape.tile(t.slot));
-            (t.operand == Operand::a ? a_ : b_)
-                .make(info, {in_arena(t.offset), static_cast<std::size_t>(info.extents.product())});
-        }
-    }
 
     void compute(const PlanStep& s, kernels::GemmWorkspace& workspace, Scratch& x) {
         x.chains.clear();
@@ -211,13 +164,13 @@ class Interpreter {
         for (auto i = s.begin; i < s.end; ++i) flops += add_chain(plan_.chains[i], x);
         kernels::multiply_chains<T>(x.chains, {options_.conjugate_a, options_.conjugate_b}, workspace);
         for (auto i = s.begin; i < s.end; ++i)
-            if (plan_.chains[i].finishes) finish(plan_.sums[plan_.chains[i].sum].c);
-        report(flops);
+            if (plan_.chains[i].finishes) tiles_.finish(plan_.sums[plan_.chains[i].sum].c);
+        progress_.add(flops);
     }
 
     double add_chain(const PlanChain& ch, Scratch& x) {
         const TileLayout& layout = layouts_c_[plan_.sums[ch.sum].c];
-        T* c = sum(ch.sum);
+        T* c = tiles_.sum(ch.sum);
         const MatrixLayout* matrix_c = &layout.matrix;
 
         // A part of a tile is a share of its slowest row index, or of its slowest column index where that is longer.
@@ -253,7 +206,8 @@ class Interpreter {
             for (auto p = ch.first_product; p < ch.first_product + ch.products; ++p) {
                 const auto& product = plan_.products[p];
                 const TileLayout &la = layouts_a_[product.a], &lb = layouts_b_[product.b];
-                kernels::ChainLink<T> link{tile_a(product), tile_b(product), &la.matrix, &lb.matrix};
+                kernels::ChainLink<T> link{tiles_.tile(Operand::a, product.a, product.at_a),
+                                           tiles_.tile(Operand::b, product.b, product.at_b), &la.matrix, &lb.matrix};
                 if (h > 0) {
                     link.a += la.batch.offset(h);
                     link.b += lb.batch.offset(h);
@@ -274,7 +228,8 @@ class Interpreter {
                         link.b_layout = &part;
                     }
                 }
-                flops += 2.0 * static_cast<double>(m * n) * static_cast<double>(la.matrix.cols.extent());
+                flops +=
+                    kFlopsPerMultiplyAdd<T> * static_cast<double>(m * n) * static_cast<double>(la.matrix.cols.extent());
                 x.links.push_back(link);
             }
             x.chains.push_back({c + (h > 0 ? layout.batch.offset(h) : 0),
@@ -282,47 +237,25 @@ class Interpreter {
                                 {x.links.data() + first_link, x.links.size() - first_link},
                                 ch.starts});
         }
-        return flops * (is_complex<T> ? 4 : 1);
-    }
-
-    void merge(const PlanMove& move) {
-        const T* from = sum(move.from);
-        T* to = sum(move.to);
-        const auto n = plan_.c.grid().tile_elements(plan_.c.tile(plan_.sums[move.to].c));
-        for (std::int64_t e = 0; e < n; ++e) to[e] += from[e];
-    }
-
-    void finish(std::int32_t slot) { c_.finished(slot, finish_tile(plan_, slot, c_.tile(slot), c_, options_)); }
-
-    void report(double flops) {
-        if (!options_.progress) return;
-        const std::unique_lock lock(progress_mutex_, std::try_to_lock);
-        flops_done_.fetch_add(static_cast<std::int64_t>(flops));
-        if (lock)
-            options_.progress(static_cast<double>(flops_done_.load()),
-                              plan_.rank_counts[static_cast<std::size_t>(rank_)].flops);
+        return flops;
     }
 
     const Plan& plan_;
     const int rank_;
     ContractionSpec spec_;
-    MatrixLabels labels_;
+    MatrixView labels_;
     TileLayouts layouts_a_, layouts_b_, layouts_c_;
-    const TileSource<T>&a_, &b_;
-    const TileSink<T>& c_;
     const ExecuteOptions<T>& options_;
-    Buffer arena_;
+    HostTiles<T> tiles_;
     StepBoard board_;
     Messages messages_;
+    Progress progress_;
     std::vector<std::int32_t> steps_;  // of this rank, without messages
-    std::int64_t made_ = 0;
     std::mutex taking_;
     std::vector<bool> taken_;         // per place in steps_
     std::vector<std::int64_t> seen_;  // likewise: its first dependency that may not be done
     std::size_t first_ = 0;           // all before are taken
     std::atomic<double> waited_{0};
-    std::mutex progress_mutex_;
-    std::atomic<std::int64_t> flops_done_{0};
 };
 
 }  // namespace

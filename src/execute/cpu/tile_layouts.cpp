@@ -52,10 +52,4 @@ TileLayouts::TileLayouts(const Shape& shape, const std::string& labels, const st
     }
 }
 
-MatrixLabels::MatrixLabels(const ContractionSpec& spec)
-    : m(spec.labels_with(LabelRole::free_a)),
-      n(spec.labels_with(LabelRole::free_b)),
-      k(spec.labels_with(LabelRole::contracted)),
-      batch(spec.labels_with(LabelRole::batch)) {}
-
 }  // namespace tessera

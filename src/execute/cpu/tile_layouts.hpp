@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "index/matrix_view.hpp"
 #include "kernels/layout.hpp"
-#include "tessera/index/contraction_spec.hpp"
 #include "tessera/shape/shape.hpp"
 
 namespace tessera {
@@ -27,13 +27,6 @@ class TileLayouts {
   private:
     std::vector<TileLayout> layouts_;
     std::vector<std::int32_t> class_of_;
-};
-
-/// Which labels walk the rows, columns and batch of A, B and C as matrices: in such an order that k is the same in A
-/// and B, and the fastest index of an operand is the fastest of its group.
-struct MatrixLabels {
-    explicit MatrixLabels(const ContractionSpec& spec);
-    std::string m, n, k, batch;
 };
 
 }  // namespace tessera

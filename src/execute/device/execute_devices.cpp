@@ -1,14 +1,41 @@
 #include "execute/device/execute_devices.hpp"
 
-#include "execute/cuda/cuda_devices.hpp"
+#include <algorithm>
+
+#include "base/check.hpp"
+#include "device/open_devices.hpp"
 #include "execute/device/interpreter.hpp"
 
 namespace tessera {
 
 bool device_can_make(const ContractionSpec& spec, Operand operand) {
-    const MatrixLabels labels(spec);
+    const MatrixView labels(spec);
     return operand == Operand::a ? spec.a() == labels.batch + labels.m + labels.k
                                  : spec.b() == labels.batch + labels.k + labels.n;
+}
+
+void require_device_extents(const ContractionSpec& spec, const TileGrid& a, const TileGrid& b) {
+    constexpr std::int64_t most = (std::int64_t{1} << 30) - 1;  // complex ones are counted in reals
+    const auto extent_of = [&](char label) {
+        const auto at = spec.a().find(label);
+        const auto& tiling =
+            at != std::string::npos ? a.tiling(static_cast<int>(at)) : b.tiling(static_cast<int>(spec.b().find(label)));
+        std::int64_t largest = 0;
+        for (std::int64_t t = 0; t < tiling.tile_count(); ++t) largest = std::max(largest, tiling.size(TileIndex{t}));
+        return largest;
+    };
+    const MatrixView labels(spec);
+    const auto check = [&](const std::string& group, const char* what) {
+        double product = 1;
+        for (const char c : group) product *= static_cast<double>(extent_of(c));
+        require(product <= static_cast<double>(most),
+                "spec '{}': a tile has {:.0f} {}, and devices take at most {}; use smaller tiles or no devices",
+                spec.text(), product, what, most);
+    };
+    check(labels.m, "rows of A");
+    check(labels.k, "summed elements");
+    check(labels.n, "columns of B");
+    check(labels.batch + labels.k, "rows of B with its batch");
 }
 
 template <Scalar T>
@@ -26,7 +53,7 @@ DeviceExecuteCounts execute_devices(const Plan& plan, int rank, std::span<const 
     std::vector<std::int64_t> arenas;
     for (std::size_t d = 0; d < device_ids.size(); ++d)
         arenas.push_back(plan.device_counts.at(static_cast<std::size_t>(rank * plan.devices_per_rank) + d).peak_bytes);
-    const auto devices = open_cuda_devices(device_ids, arenas, device_options.memory, plan.scalar);
+    const auto devices = open_devices(device_ids, arenas, device_options.memory, plan.scalar);
     return execute_on<T>(devices, plan, rank, a, b, c, options, device_options);
 }
 

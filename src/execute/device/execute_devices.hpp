@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "device/device.hpp"
 #include "execute/cpu/execute.hpp"
-#include "execute/device/device.hpp"
 #include "tessera/plan/trace.hpp"
 
 namespace tessera {
@@ -38,7 +38,7 @@ struct DeviceExecuteCounts {
     std::int64_t pinned_bytes = 0;
 };
 
-/// On CUDA devices; a device may be named more than once, each time with its own memory and streams. Throws
+/// On this machine's devices; a device may be named more than once, each time with its own memory and streams. Throws
 /// BackendUnavailable or MachineError where a device or its memory is not there.
 template <Scalar T>
 DeviceExecuteCounts execute_devices(const Plan& plan, int rank, std::span<const int> device_ids, const TileSource<T>& a,
@@ -53,5 +53,8 @@ DeviceExecuteCounts execute_on(std::span<const std::unique_ptr<Device>> devices,
 
 /// Whether a device can make the tiles of this operand by itself: they lie there as the generator orders them.
 bool device_can_make(const ContractionSpec& spec, Operand operand);
+
+/// UserError where a tile has more rows or columns than a device's descriptions can hold (2^30).
+void require_device_extents(const ContractionSpec& spec, const TileGrid& a, const TileGrid& b);
 
 }  // namespace tessera

@@ -8,7 +8,7 @@
 #include "base/clock.hpp"
 #include "base/parallel.hpp"
 #include "execute/device/pieces.hpp"
-#include "execute/finish_tile.hpp"
+#include "plan/lane_of.hpp"
 
 namespace tessera {
 
@@ -23,8 +23,6 @@ DeviceInterpreter<T>::DeviceInterpreter(std::span<const std::unique_ptr<Device>>
                                         const ExecuteOptions<T>& options, const DeviceOptions& device_options)
     : plan_(plan),
       rank_(rank),
-      a_(a),
-      b_(b),
       c_(c),
       options_(options),
       device_options_(device_options),
@@ -33,7 +31,8 @@ DeviceInterpreter<T>::DeviceInterpreter(std::span<const std::unique_ptr<Device>>
       tiles_a_(plan.a, spec_.a(), labels_.m, labels_.k, labels_.batch, sizeof(T)),
       tiles_b_(plan.b, spec_.b(), labels_.k, labels_.n, labels_.batch, sizeof(T)),
       tiles_c_(plan.c, spec_.c(), labels_.m, labels_.n, labels_.batch, sizeof(T)),
-      arena_(plan.rank_counts.at(static_cast<std::size_t>(rank)).arena_bytes, options.budget, "tiles on their way"),
+      host_(plan, rank, a, b, c, options),
+      progress_(options.progress, plan.rank_counts.at(static_cast<std::size_t>(rank)).flops),
       scheduler_(plan, rank, static_cast<int>(devices.size()), [this](std::int32_t s) { host_ready(s); }),
       board_(plan.ranks > 1 ? plan.steps.size() : 0) {
     static_assert(sizeof(T) == kElement[static_cast<int>(ScalarTraits<T>::kind)]);
@@ -147,13 +146,8 @@ void DeviceInterpreter<T>::start_threads() {
     std::array<bool, kLaneCount> none{};
     std::vector<std::array<bool, kLaneCount>> used(entries_.size(), none);
     for (const auto& s : plan_.steps) {
-        if (s.rank != rank_ || s.device < 0) continue;
-        auto& u = used[s.device];
-        if (s.kind == StepKind::load) u[static_cast<int>(Lane::load)] = true;
-        if (s.kind == StepKind::make) u[static_cast<int>(Lane::make)] = true;
-        if (s.kind == StepKind::compute) u[static_cast<int>(Lane::compute)] = true;
-        if (s.kind == StepKind::store) u[static_cast<int>(Lane::store)] = true;
-        if (s.kind == StepKind::copy) u[static_cast<int>(Lane::copy)] = true;
+        const auto lane = lane_of(s);
+        if (s.rank == rank_ && lane) used[static_cast<std::size_t>(s.device)][static_cast<int>(*lane)] = true;
     }
     const auto lane = [&](int d, Lane l, void (DeviceInterpreter::*body)(int)) {
         if (!used[static_cast<std::size_t>(d)][static_cast<int>(l)]) return;
@@ -202,14 +196,15 @@ DeviceExecuteCounts DeviceInterpreter<T>::run() {
     if (messages_ && failure) board_.fail();
     shut_down();
     if (failure) std::rethrow_exception(failure);
+    progress_.end();
 
     DeviceExecuteCounts counts;
     if (messages_) {
         messages_->finish();
         messages_->count(counts.host);
     }
-    counts.host.made_tiles = host_made_tiles_;
-    counts.host.arena_bytes = arena_.bytes();
+    counts.host.made_tiles = host_.made_tiles();
+    counts.host.arena_bytes = host_.arena_bytes();
     counts.pinned_bytes = pinned_bytes_;
     for (const auto& e : entries_) {
         auto& r = counts.devices.emplace_back(e->run);
@@ -258,10 +253,7 @@ void DeviceInterpreter<T>::end_step(int d, Lane lane, std::int32_t step, std::in
             span = {stream_of(d, lane), step,       plan_.steps[static_cast<std::size_t>(step)].kind,
                     span.start,         t - start_, flops > 0 ? flops : static_cast<double>(bytes)};
         }
-        if (flops > 0) {
-            flops_done_ += flops;
-            if (options_.progress) options_.progress(flops_done_, plan_.counts.flops);
-        }
+        if (flops > 0) progress_.add(flops);
         if (reached)
             reached();
         else
@@ -280,24 +272,18 @@ template <Scalar T>
 Trace DeviceInterpreter<T>::trace() const {
     Trace out;
     std::map<std::pair<int, int>, std::int32_t> lanes;  // kind and number
-    const auto lane_of = [&](LaneKind kind, int index) {
+    const auto line = [&](LaneKind kind, int index) {
         const auto [at, fresh] = lanes.try_emplace({static_cast<int>(kind), index}, static_cast<int>(out.lanes.size()));
         if (fresh) out.lanes.push_back({rank_, kind, index});
         return at->second;
     };
     for (auto span : device_spans_) {
         if (span.end <= 0) continue;
-        const auto lane = static_cast<Lane>(span.lane % kLaneCount);
-        const auto kind = lane == Lane::load    ? LaneKind::load
-                          : lane == Lane::store ? LaneKind::store
-                          : lane == Lane::copy  ? LaneKind::copy
-                          : lane == Lane::make  ? LaneKind::make
-                                                : LaneKind::compute;
-        span.lane = lane_of(kind, span.lane / kLaneCount);
+        span.lane = line(trace_line(static_cast<Lane>(span.lane % kLaneCount)), span.lane / kLaneCount);
         out.spans.push_back(span);
     }
     for (auto span : host_spans_) {
-        span.lane = lane_of(LaneKind::core, span.lane);
+        span.lane = line(LaneKind::core, span.lane);
         out.spans.push_back(span);
     }
     return out;
@@ -312,13 +298,7 @@ void DeviceInterpreter<T>::host_ready(std::int32_t step) {
     switch (s.kind) {
         case StepKind::make:
             for (auto i = s.begin; i < s.end; ++i)
-                tasks.emplace_back([this, i](Scratch&) {
-                    const auto& t = plan_.arrivals[static_cast<std::size_t>(i)];
-                    const auto info = tile_info(shape(t.operand).grid(), shape(t.operand).tile(t.slot));
-                    source(t.operand).make(info,
-                                           {in_host_arena(t.offset), static_cast<std::size_t>(info.extents.product())});
-                    ++host_made_tiles_;
-                });
+                tasks.emplace_back([this, i](Scratch&) { host_.make(plan_.arrivals[static_cast<std::size_t>(i)]); });
             break;
         case StepKind::compute:
             // Result tiles that no product reaches: the planner leaves them to the host.
@@ -330,17 +310,16 @@ void DeviceInterpreter<T>::host_ready(std::int32_t step) {
                     return;
                 }
                 tasks.emplace_back([this, &chain](Scratch&) {
-                    const auto& sum = plan_.sums[static_cast<std::size_t>(chain.sum)];
-                    T* tile = sum_on_host(chain.sum);
-                    std::fill_n(tile, tiles_c_[sum.c].elements, T(0));
-                    if (chain.finishes) finish(sum.c, tile);
+                    const auto slot = plan_.sums[static_cast<std::size_t>(chain.sum)].c;
+                    host_.zero(slot, host_.sum(chain.sum));
+                    if (chain.finishes) host_.finish(slot);
                 });
             }
             break;
         case StepKind::merge:
             // One after another: they are a tree.
             tasks.emplace_back([this, &s](Scratch&) {
-                for (auto i = s.begin; i < s.end; ++i) merge(plan_.moves[static_cast<std::size_t>(i)]);
+                for (auto i = s.begin; i < s.end; ++i) host_.merge(plan_.moves[static_cast<std::size_t>(i)]);
             });
             break;
         case StepKind::finish:
@@ -349,9 +328,8 @@ void DeviceInterpreter<T>::host_ready(std::int32_t step) {
                 if (fused_[static_cast<std::size_t>(sum)]) continue;
                 tasks.emplace_back([this, sum](Scratch&) {
                     const auto slot = plan_.sums[static_cast<std::size_t>(sum)].c;
-                    T* tile = result_tile(slot);
-                    if (!written_[static_cast<std::size_t>(sum)]) std::fill_n(tile, tiles_c_[slot].elements, T(0));
-                    finish(slot, tile);
+                    if (!written_[static_cast<std::size_t>(sum)]) host_.zero(slot, host_.result(slot));
+                    host_.finish(slot);
                 });
             }
             break;
@@ -392,20 +370,6 @@ void DeviceInterpreter<T>::host_work(std::int32_t step, std::vector<WorkerPool::
         });
 }
 
-template <Scalar T>
-T* DeviceInterpreter<T>::sum_on_host(std::int32_t id) {
-    const auto& s = plan_.sums[static_cast<std::size_t>(id)];
-    return s.offset < 0 ? result_tile(s.c) : in_host_arena(s.offset);
-}
-
-template <Scalar T>
-void DeviceInterpreter<T>::merge(const PlanMove& move) {
-    const T* x = sum_on_host(move.from);
-    T* y = sum_on_host(move.to);
-    const auto n = tiles_c_[plan_.sums[static_cast<std::size_t>(move.to)].c].elements;
-    for (std::int64_t i = 0; i < n; ++i) y[i] += x[i];
-}
-
 // Messages between ranks: moved by the thread that also serves plans without devices.
 
 template <Scalar T>
@@ -414,7 +378,8 @@ void DeviceInterpreter<T>::start_messages() {
     ensure(device_options_.ranks && device_options_.ranks->size() == plan_.ranks, "a plan of {} ranks on {}",
            plan_.ranks, device_options_.ranks ? device_options_.ranks->size() : 1);
     messages_.emplace(plan_, *device_options_.ranks, board_);
-    messages_->start([this](std::int32_t step) { return message_pieces(plan_.steps[static_cast<std::size_t>(step)]); });
+    messages_->start(
+        [this](std::int32_t step) { return host_.message_pieces(plan_.steps[static_cast<std::size_t>(step)]); });
 }
 
 template <Scalar T>
@@ -434,25 +399,6 @@ bool DeviceInterpreter<T>::poll_messages() {
     }
     for (const auto step : over) scheduler_.done(step);
     return !over.empty();
-}
-
-template <Scalar T>
-std::vector<MessagePiece> DeviceInterpreter<T>::message_pieces(const PlanStep& s) {
-    std::vector<MessagePiece> out;
-    for (auto i = s.begin; i < s.end; ++i) {
-        if (s.kind == StepKind::send_sums || s.kind == StepKind::receive_sums) {
-            const auto& move = plan_.moves[static_cast<std::size_t>(i)];
-            const auto id = s.kind == StepKind::send_sums ? move.from : move.to;
-            const auto c = plan_.sums[static_cast<std::size_t>(id)].c;
-            out.push_back({sum_on_host(id), tiles_c_[c].elements * static_cast<std::int64_t>(sizeof(T))});
-            continue;
-        }
-        const auto& t = plan_.arrivals[static_cast<std::size_t>(i)];
-        void* data = s.kind == StepKind::receive ? static_cast<void*>(in_host_arena(t.offset))
-                                                 : const_cast<T*>(source(t.operand).stored(t.slot));
-        out.push_back({data, tiles(t.operand)[t.slot].elements * static_cast<std::int64_t>(sizeof(T))});
-    }
-    return out;
 }
 
 // ------------------------------------------------------------------------------------------------------------------

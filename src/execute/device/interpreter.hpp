@@ -19,7 +19,9 @@
 #include "execute/device/staging_ring.hpp"
 #include "execute/device/stream_queue.hpp"
 #include "execute/device/worker_pool.hpp"
+#include "execute/host_tiles.hpp"
 #include "execute/messages.hpp"
+#include "execute/progress.hpp"
 
 namespace tessera {
 
@@ -109,8 +111,6 @@ class DeviceInterpreter {
     void deliver(const Delivery& piece, std::byte* at, Scratch& scratch);
     void deliver(const PlanMove& move, std::byte* from, Scratch& scratch);
     void finish_parts(const PlanMove& move, const Parts& parts);
-    T* result_tile(std::int32_t slot);
-    void finish(std::int32_t slot, T* tile);
 
     // Kernels (interpreter_kernels.cpp).
     struct Batch;
@@ -126,11 +126,8 @@ class DeviceInterpreter {
     // Host steps (interpreter.cpp).
     void host_ready(std::int32_t step);
     void host_work(std::int32_t step, std::vector<WorkerPool::Task> tasks);
-    void merge(const PlanMove& move);
     void start_messages();
     bool poll_messages();
-    std::vector<MessagePiece> message_pieces(const PlanStep& s);
-    T* sum_on_host(std::int32_t id);
 
     void note_host(std::int32_t step, StepKind kind, int thread, double begin, double amount);
     Trace trace() const;
@@ -143,10 +140,6 @@ class DeviceInterpreter {
                   const std::function<void()>& reached = {});
 
     const DeviceTiles& tiles(Operand o) const { return o == Operand::a ? tiles_a_ : tiles_b_; }
-    const TileSource<T>& source(Operand o) const { return o == Operand::a ? a_ : b_; }
-    const Shape& shape(Operand o) const { return o == Operand::a ? plan_.a : plan_.b; }
-    T* in_host_arena(std::int64_t offset) { return reinterpret_cast<T*>(arena_.data() + offset); }
-    const T* host_tile(const PlanArrival& arrival) const;
     StreamQueue& stream(std::int32_t id) { return *entries_[id / kLaneCount]->streams[id % kLaneCount]; }
     std::function<bool()> stopped() const {
         return [this] { return scheduler_.failed(); };
@@ -154,25 +147,21 @@ class DeviceInterpreter {
 
     const Plan& plan_;
     const int rank_;
-    const TileSource<T>&a_, &b_;
     const TileSink<T>& c_;
     const ExecuteOptions<T>& options_;
     const DeviceOptions& device_options_;
     ContractionSpec spec_;
-    MatrixLabels labels_;
+    MatrixView labels_;
     DeviceTiles tiles_a_, tiles_b_, tiles_c_;
-    Buffer arena_;                       // of the host
+    HostTiles<T> host_;
     std::vector<std::uint8_t> fused_;    // by sum: finished as soon as it arrives
     std::vector<std::uint8_t> written_;  // by sum: something arrives in it
     std::vector<std::unique_ptr<Entry>> entries_;
-    std::mutex kept_mutex_;
-    std::map<std::int32_t, Buffer> kept_;  // result tiles of a consuming sink that are not yet whole
     double start_ = 0;
     std::vector<TraceSpan> device_spans_;  // by step
     std::mutex host_spans_mutex_;
     std::vector<TraceSpan> host_spans_;  // by worker thread instead of lane
-    double flops_done_ = 0;              // of the watching thread
-    std::atomic<std::int64_t> host_made_tiles_{0};
+    Progress progress_;
     std::atomic<std::int64_t> computes_{0};
     std::int64_t pinned_bytes_ = 0;
 

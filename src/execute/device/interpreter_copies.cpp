@@ -8,16 +8,9 @@
 #include "base/clock.hpp"
 #include "execute/device/interpreter.hpp"
 #include "execute/device/pieces.hpp"
-#include "execute/finish_tile.hpp"
 #include "kernels/tile_math.hpp"
 
 namespace tessera {
-
-template <Scalar T>
-const T* DeviceInterpreter<T>::host_tile(const PlanArrival& arrival) const {
-    if (arrival.from < 0) return source(arrival.operand).stored(arrival.slot);
-    return reinterpret_cast<const T*>(arena_.data() + plan_.arrivals[static_cast<std::size_t>(arrival.from)].offset);
-}
 
 // Loads
 // ----------------------------------------------------------------------------------------------------------------
@@ -55,7 +48,7 @@ void DeviceInterpreter<T>::pack(const Piece& piece, std::byte* to) const {
     for (const auto& f : piece.fragments) {
         const auto& t = plan_.arrivals[static_cast<std::size_t>(f.arrival)];
         const auto& l = tiles(t.operand)[t.slot];
-        pack_rows<T>(l, host_tile(t), f.begin, f.end, to);
+        pack_rows<T>(l, host_.tile(t.operand, t.slot, t.from), f.begin, f.end, to);
         to += f.end == l.all_rows() ? l.bytes - f.begin * l.ld * static_cast<std::int64_t>(sizeof(T))
                                     : (f.end - f.begin) * l.ld * static_cast<std::int64_t>(sizeof(T));
     }
@@ -215,7 +208,7 @@ void DeviceInterpreter<T>::deliver(const Delivery& piece, std::byte* at, Scratch
     auto& ring = *entries_[static_cast<std::size_t>(plan_.sums[static_cast<std::size_t>(first.from)].device)]->out.ring;
     if (piece.parts) {
         const auto& to = plan_.sums[static_cast<std::size_t>(first.to)];
-        T* tile = to.offset >= 0 ? in_host_arena(to.offset) : c_.tile(to.c);
+        T* tile = host_.sum(first.to);
         unpack_rows<T>(tiles_c_[to.c], at, piece.row_begin, piece.row_end, tile, piece.parts->squares);
         ring.give(piece.staged);
         // Everyone's rows are there before the last one goes on.
@@ -244,7 +237,7 @@ void DeviceInterpreter<T>::finish_parts(const PlanMove& move, const Parts& parts
     if (options_.alpha == T(1) && options_.beta == T(0) && is_safe_sum(sum))
         c_.finished(to.c, std::sqrt(sum));
     else
-        c_.finished(to.c, finish_tile(plan_, to.c, c_.tile(to.c), c_, options_));
+        host_.finish(to.c, c_.tile(to.c));
 }
 
 /// A sum has come to the host: into the arena, or into its result tile, which is finished if nothing else is to come.
@@ -252,18 +245,14 @@ template <Scalar T>
 void DeviceInterpreter<T>::deliver(const PlanMove& move, std::byte* from, Scratch& scratch) {
     const auto& to = plan_.sums[static_cast<std::size_t>(move.to)];
     const auto& l = tiles_c_[to.c];
-    if (to.offset >= 0) {
-        unpack_tile<T>(l, from, in_host_arena(to.offset));
-        return;
-    }
-    if (!fused_[static_cast<std::size_t>(move.to)]) {
-        unpack_tile<T>(l, from, result_tile(to.c));
+    if (to.offset >= 0 || !fused_[static_cast<std::size_t>(move.to)]) {
+        unpack_tile<T>(l, from, host_.sum(move.to));
         return;
     }
     if (!c_.consume) {
         T* tile = c_.tile(to.c);
         unpack_tile<T>(l, from, tile);
-        c_.finished(to.c, finish_tile(plan_, to.c, tile, c_, options_));
+        host_.finish(to.c, tile);
         return;
     }
     // A tile that lies on the device as it does on the host is finished where it is.
@@ -272,30 +261,7 @@ void DeviceInterpreter<T>::deliver(const PlanMove& move, std::byte* from, Scratc
         tile = reinterpret_cast<T*>(scratch.room(l.elements * static_cast<std::int64_t>(sizeof(T))));
         unpack_tile<T>(l, from, tile);
     }
-    const double norm = finish_tile(plan_, to.c, tile, c_, options_);
-    c_.consume(to.c, {tile, static_cast<std::size_t>(l.elements)}, norm);
-}
-
-/// The stored result tile, or for a consuming sink the memory where it is put together.
-template <Scalar T>
-T* DeviceInterpreter<T>::result_tile(std::int32_t slot) {
-    if (!c_.consume) return c_.tile(slot);
-    const std::lock_guard lock(kept_mutex_);
-    auto& buffer = kept_[slot];
-    if (buffer.bytes() == 0) buffer = Buffer(tiles_c_[slot].elements * static_cast<std::int64_t>(sizeof(T)));
-    return reinterpret_cast<T*>(buffer.data());
-}
-
-template <Scalar T>
-void DeviceInterpreter<T>::finish(std::int32_t slot, T* tile) {
-    const double norm = finish_tile(plan_, slot, tile, c_, options_);
-    if (!c_.consume) {
-        c_.finished(slot, norm);
-        return;
-    }
-    c_.consume(slot, {tile, static_cast<std::size_t>(tiles_c_[slot].elements)}, norm);
-    const std::lock_guard lock(kept_mutex_);
-    kept_.erase(slot);
+    host_.finish(to.c, tile);
 }
 
 // Copies between devices

@@ -109,8 +109,8 @@ void DeviceInterpreter<T>::add_part(Batch& batch, const PlanChain& chain, const 
                                                (part.batch * lb.rows * lb.ld + part.col) * element,
                                            small(la.ld), small(lb.ld), small(la.cols), options_.conjugate_a,
                                            options_.conjugate_b});
-            batch.flops += 2.0 * static_cast<double>(part.rows * part.cols) * static_cast<double>(la.cols) *
-                           (is_complex<T> ? 4 : 1);
+            batch.flops +=
+                kFlopsPerMultiplyAdd<T> * static_cast<double>(part.rows * part.cols) * static_cast<double>(la.cols);
         }
         done += count;
         starts = false;
@@ -141,7 +141,7 @@ void DeviceInterpreter<T>::make_lane(int d) {
     const auto limit = e.images.ring->bytes() / 4;
     std::vector<DeviceHashTile> list;
     std::vector<DeviceTile> own;  // for device code of their source
-    const auto& generator = b_.on_device;
+    const auto& generator = host_.source(Operand::b).on_device;
     for (;;) {
         const auto step = scheduler_.next(stream_of(d, Lane::make));
         if (step < 0) return;
@@ -158,7 +158,7 @@ void DeviceInterpreter<T>::make_lane(int d) {
             const auto& l = tiles(t.operand)[t.slot];
             ensure(t.operand == Operand::b && makes_tiles(generator) && l.plain,
                    "tile {} of step {} cannot be made on a device", t.slot, step);
-            auto info = tile_info(shape(t.operand).grid(), shape(t.operand).tile(t.slot));
+            auto info = tile_info(plan_.b.grid(), plan_.b.tile(t.slot));
             if (const auto* rule = std::get_if<HashRule>(&generator)) {
                 const auto values = (*rule)(info);
                 const auto bytes = e.device->hash_bytes(l.all_rows(), l.cols);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.hpp"
+#include "plan/lane_of.hpp"
 
 namespace tessera {
 
@@ -10,21 +11,8 @@ namespace {
 
 /// -1 where a step does not run on a stream.
 std::int32_t stream_for(const PlanStep& s) {
-    if (s.device < 0) return -1;
-    switch (s.kind) {
-        case StepKind::load:
-            return stream_of(s.device, Lane::load);
-        case StepKind::make:
-            return stream_of(s.device, Lane::make);
-        case StepKind::compute:
-            return stream_of(s.device, Lane::compute);
-        case StepKind::store:
-            return stream_of(s.device, Lane::store);
-        case StepKind::copy:
-            return stream_of(s.device, Lane::copy);
-        default:
-            return -1;
-    }
+    const auto lane = lane_of(s);
+    return lane ? stream_of(s.device, *lane) : -1;
 }
 
 void keep_latest(std::vector<StreamPoint>& points, const StreamPoint& p) {

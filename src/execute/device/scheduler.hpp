@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "execute/device/device.hpp"
+#include "device/device.hpp"
 #include "tessera/plan/plan.hpp"
 
 namespace tessera {

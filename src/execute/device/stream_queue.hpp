@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-#include "execute/device/device.hpp"
+#include "device/device.hpp"
 
 namespace tessera {
 

@@ -1,0 +1,218 @@
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "base/check.hpp"
+#include "bench_dense.hpp"
+#include "bench_grouped.hpp"
+#include "bench_sparse.hpp"
+#include "bench_transpose.hpp"
+#include "bench_triples.hpp"
+#include "commands.hpp"
+
+namespace tessera::app {
+
+namespace {
+
+std::string check_device(const std::string& text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos
+               ? ""
+               : fmt::format("'{}' is no device: a number from 0 on", text);
+}
+
+/// The spelling of 0.1, for one release more.
+CLI::Option* add_old(CLI::App& command, const std::string& old, const std::string& now, int& value) {
+    return command
+        .add_option_function<int>(old,
+                                  [&value, old, now](int given) {
+                                      value = given;
+                                      warn_renamed(old, now);
+                                  })
+        ->group("");
+}
+
+void add_repeats(CLI::App& command, int& repeats, const std::string& help) {
+    command.add_option("--repeats", repeats, help)->capture_default_str()->check(CLI::Range(1, 1000));
+    add_old(command, "--repetitions", "--repeats", repeats)->check(CLI::Range(1, 1000));
+}
+
+}  // namespace
+
+void add_device(CLI::App& command, int& device, const std::string& help) {
+    command.add_option("--devices", device, help)->check(check_device);
+    add_old(command, "--device", "--devices", device)->check(check_device);
+}
+
+Action add_sparse(CLI::App& app) {
+    struct Options {
+        CommonOptions common;
+        SparseBenchOptions bench;
+        std::string part = "all";
+    };
+    auto o = std::make_shared<Options>();
+    auto* command = app.add_subcommand("sparse", "small tiles at 10 % occupancy, and what permuted layouts cost");
+    command->add_flag("--peers", o->bench.peers,
+                      "time DBCSR too, on 1 and 2 ranks, where it is installed (make bench-packages)");
+    command->add_option("--part", o->part, "all, blocks (the small tiles) or permuted (the layouts)")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"all", "blocks", "permuted"}));
+    add_repeats(*command, o->bench.repeats, "best of so many");
+    add_common(*command, o->common);
+    command->footer("Example: tessera bench sparse --peers");
+    return [o] {
+        o->bench.threads = o->common.threads;
+        o->bench.quiet = o->common.quiet;
+        o->bench.blocks = o->part != "permuted";
+        o->bench.permuted = o->part != "blocks";
+        const auto result = bench_sparse(o->bench);
+        if (o->common.json)
+            print_json(result);
+        else
+            print_bench_sparse(result);
+    };
+}
+
+Action add_dense(CLI::App& app) {
+    struct Options {
+        CommonOptions common;
+        DenseBenchOptions bench;
+    };
+    auto o = std::make_shared<Options>();
+    auto* command = app.add_subcommand("dense", "a dense product on several ranks");
+    command->add_flag("--peers", o->bench.peers, "time ScaLAPACK's pdgemm too, where it is installed");
+    command->add_option("--ranks", o->bench.ranks, "MPI ranks")->capture_default_str()->check(CLI::Range(1, 1024));
+    command->add_option("--size", o->bench.size, "rows and columns of the matrices")
+        ->capture_default_str()
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
+    command->add_option("--tile", o->bench.tile, "rows and columns of a tile")
+        ->capture_default_str()
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
+    add_repeats(*command, o->bench.repeats, "best of so many");
+    add_common(*command, o->common);
+    command->footer("--threads is per rank (default 1).\nExample: tessera bench dense --peers");
+    return [o] {
+        o->bench.threads = std::max(1, o->common.threads);
+        o->bench.quiet = o->common.quiet || !o->common.json;
+        const auto result = bench_dense(o->bench);
+        if (o->common.json) return print_json(result);
+        fmt::print("{} x {} x {} in tiles of {}, {} ranks of {} thread(s): {:.1f} GFLOP/s\n", o->bench.size,
+                   o->bench.size, o->bench.size, o->bench.tile, o->bench.ranks, o->bench.threads,
+                   result["gflops"].get<double>());
+        if (!result["ratio"].is_null())
+            fmt::print("pdgemm {:.1f} GFLOP/s, ratio {:.2f}\n", result["peer_gflops"].get<double>(),
+                       result["ratio"].get<double>());
+        if (result.contains("peer_missing")) fmt::print("{}\n", result["peer_missing"].get<std::string>());
+    };
+}
+
+Action add_transpose(CLI::App& app) {
+    struct Options {
+        CommonOptions common;
+        bench::BenchTransposeOptions bench;
+    };
+    auto o = std::make_shared<Options>();
+    auto* command = app.add_subcommand("transpose", "tensor transposes against a copy and the scatter loop");
+    add_device(*command, o->bench.device, "CUDA device (default: the CPU)");
+    command->add_option("--volume", o->bench.volumes, "elements (default: 37e6 77e6 141e6)")
+        ->check(CLI::Range(bench::kLeastVolume, bench::kMostVolume));
+    command->add_option("--rank", o->bench.ranks, "ranks (default: 2 to 8 and 15)")->check(CLI::Range(2, 16));
+    command->add_option("--samples", o->bench.samples, "random permutations per shape, with their inverses")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 1000));
+    command->add_flag("--reverse", o->bench.reverse, "the reverse permutations instead");
+    command->add_flag("--peers", o->bench.peers, "CPU: time NumPy (one thread) too, where it is installed");
+    command->add_flag("--small-pages", o->bench.small_pages,
+                      "CPU: buffers in ordinary pages, as malloc gives them, instead of huge ones");
+    add_common(*command, o->common);
+    command->footer("Example: tessera bench transpose --volume 37e6 --samples 2");
+    return [o] {
+        o->bench.threads = o->common.threads;
+        o->bench.progress = !o->common.quiet;
+        nlohmann::json result;
+        bench::bench_transpose(o->bench, result);
+        if (o->common.json) return print_json(result);
+        fmt::print("{:<6} {:>7} {:>9} {:>9} {:>13} {:>11}\n", "rank", "cases", "of copy", "worst", "over scatter",
+                   "copy GB/s");
+        const auto line = [](const std::string& name, const nlohmann::json& j, const char* count) {
+            fmt::print("{:<6} {:>7} {:>9.2f} {:>9.2f} {:>13.1f} {:>11.1f}\n", name, j[count].get<int>(),
+                       j["geomean_of_copy"].get<double>(), j["worst_of_copy"].get<double>(),
+                       j["geomean_over_scatter"].get<double>(), j["geomean_copy_gbps"].get<double>());
+        };
+        const auto& all = result["summary"];
+        for (const auto& rank : all["by_rank"]) line(std::to_string(rank["rank"].get<int>()), rank, "cases");
+        line("all", all, "total");
+        fmt::print("planning {:.1f} microseconds, at worst {:.1f}; from the cache {:.1f}\n",
+                   all["median_plan_microseconds"].get<double>(), all["worst_plan_microseconds"].get<double>(),
+                   all["median_cached_plan_microseconds"].get<double>());
+        if (all.contains("geomean_over_numpy"))
+            fmt::print("over NumPy {:.1f}\n", all["geomean_over_numpy"].get<double>());
+        if (result.contains("peer_missing")) fmt::print("{}\n", result["peer_missing"].get<std::string>());
+    };
+}
+
+Action add_triples(CLI::App& app) {
+    struct Options {
+        CommonOptions common;
+        bench::TriplesOptions bench;
+    };
+    auto o = std::make_shared<Options>();
+    auto* command = app.add_subcommand("triples", "the eighteen CCSD(T) contractions, fused and not");
+    add_device(*command, o->bench.device, "CUDA device (default: the CPU)");
+    command->add_option("--size", o->bench.sizes, "A B C D E long (default: all)")
+        ->check(CLI::IsMember({"A", "B", "C", "D", "E", "long"}));
+    command
+        ->add_option("--variant", o->bench.variants,
+                     "fused partially_fused unfused ttgt energy energy_closed_shell (default: all)")
+        ->check(CLI::IsMember({"fused", "partially_fused", "unfused", "ttgt", "energy", "energy_closed_shell"}));
+    command->add_flag("--peers", o->bench.peers,
+                      "CPU: time NumPy's einsum too, where it is installed (a device: cuBLAS is always timed)");
+    add_common(*command, o->common);
+    command->footer("Example: tessera bench triples --size C --variant fused");
+    return [o] {
+        o->bench.threads = o->common.threads;
+        o->bench.quiet = o->common.quiet;
+        nlohmann::json result;
+        bench::bench_triples(o->bench, result);
+        if (o->common.json) return print_json(result);
+        fmt::print("{:<6} {:<22} {:>10} {:>10}\n", "size", "variant", "GFLOP/s", "of GEMM");
+        for (const auto& c : result["cases"])
+            fmt::print("{:<6} {:<22} {:>10.1f} {:>10.2f}\n", c["size"].get<std::string>(),
+                       c["variant"].get<std::string>(), c["gflops"].get<double>(), c.value("fraction_of_gemm", 0.0));
+    };
+}
+
+Action add_grouped(CLI::App& app) {
+    struct Options {
+        CommonOptions common;
+        bench::GroupedOptions bench;
+    };
+    auto o = std::make_shared<Options>();
+    auto* command = app.add_subcommand("grouped", "lists of tile products on a CUDA device, against its DGEMM rate");
+    add_device(*command, o->bench.device, "CUDA device (this table has no CPU part)");
+    command->add_flag(
+        "--peers", o->bench.peers,
+        "time cuBLAS's DGEMM on the irregular row too, one call a product (of equal tiles its batched one "
+        "is always timed)");
+    command->add_option("--row", o->bench.rows, "irregular 64 32 23 13 (default: all)")
+        ->check(CLI::IsMember({"irregular", "64", "32", "23", "13"}));
+    add_repeats(*command, o->bench.repeats, "tflops: median of so many launches");
+    command->add_option("--shape", o->bench.shape, "one block shape for all tiles, 0 to 3 (default: by size)")
+        ->check(CLI::Range(0, 3));
+    add_common(*command, o->common);
+    command->footer("Example: tessera bench grouped --devices 0 --row irregular --row 13");
+    return [o] {
+        o->bench.quiet = o->common.quiet;
+        nlohmann::json result;
+        bench::bench_grouped(o->bench, result);
+        if (o->common.json) return print_json(result);
+        fmt::print("{:<10} {:>8} {:>8} {:>10} {:>8} {:>8} {:>8}\n", "row", "TFLOP/s", "best", "sustained", "wanted",
+                   "of GEMM", "cuBLAS");
+        for (const auto& r : result["rows"])
+            fmt::print("{:<10} {:>8.2f} {:>8.2f} {:>10.2f} {:>8} {:>8.2f} {:>8.2f}\n", r["row"].get<std::string>(),
+                       r["tflops"].get<double>(), r["best_tflops"].get<double>(), r["sustained_tflops"].get<double>(),
+                       r["wanted_tflops"].get<double>(), r.value("fraction_of_gemm", 0.0),
+                       r.value("cublas_batched_tflops", r.value("cublas_looped_tflops", 0.0)));
+    };
+}
+
+}  // namespace tessera::app

@@ -1,0 +1,17 @@
+#pragma once
+// The subcommands of `tessera bench`, one a table.
+
+#include "program.hpp"
+
+namespace tessera::app {
+
+/// Adds --devices, which takes one number.
+void add_device(CLI::App& command, int& device, const std::string& help);
+
+Action add_dense(CLI::App& app);
+Action add_grouped(CLI::App& app);
+Action add_sparse(CLI::App& app);
+Action add_transpose(CLI::App& app);
+Action add_triples(CLI::App& app);
+
+}  // namespace tessera::app

@@ -1,0 +1,11 @@
+// tessera-bench, which `tessera bench` starts: one subcommand a table.
+
+#include "commands.hpp"
+
+int main(int argc, char** argv) {
+    using namespace tessera;
+    CLI::App app("The benchmark tables.\n", "tessera bench");
+    app.footer("Example: tessera bench sparse --peers --json");
+    return app::run_commands(
+        app, {app::add_dense, app::add_grouped, app::add_sparse, app::add_transpose, app::add_triples}, argc, argv);
+}

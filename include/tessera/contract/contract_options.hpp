@@ -1,0 +1,136 @@
+#pragma once
+// What is contracted, how it is watched, and what is reported. Where it runs: resources.hpp. How it is planned:
+// plan/plan_options.hpp.
+
+#include <complex>
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tessera/contract/resources.hpp"
+#include "tessera/plan/plan.hpp"
+#include "tessera/plan/plan_options.hpp"
+#include "tessera/plan/trace.hpp"
+#include "tessera/tensor/generated_tensor.hpp"
+#include "tessera/tensor/tensor.hpp"
+
+namespace tessera {
+
+struct ContractOptions {
+    std::complex<double> alpha = 1.0;
+    std::complex<double> beta = 0.0;  // of the C that is added to: plan_into, contract_into
+    bool conjugate_a = false, conjugate_b = false;
+    /// Result tiles whose norm stays below this are dropped, products that cannot matter are skipped.
+    double filter = 0;
+    /// Compute these tiles only (all of them, also where they are zero).
+    const Shape* result_shape = nullptr;
+    /// Where the result's tiles shall be; else where the algorithm likes them best (adding to a C: where C is).
+    std::optional<Distribution> result_distribution = {};
+};
+
+/// Watching a contraction while it runs.
+struct Watch {
+    /// Called now and then with flops done and flops in all, from one thread at a time.
+    std::function<void(double done, double total)> on_progress = {};
+    bool trace = false;  // keep what each device and link did when: ContractReport::trace
+};
+
+struct ContractReport {
+    /// No more than this (Frobenius norm) was left out by the filter. Tiles outside a given result shape do not count.
+    double left_out = 0;
+    double flops = 0;
+    std::int64_t products = 0, made_tiles = 0, dropped_tiles = 0;
+    std::int64_t bytes_a = 0, bytes_b = 0, bytes_c = 0, peak_host_bytes = 0;
+    double plan_seconds = 0, execute_seconds = 0;  // plan_seconds is 0 where a plan was kept from before
+    std::string algorithm;
+    int threads = 0, ranks = 1;
+    std::vector<int> devices = {};
+    std::int64_t sent_bytes = 0;                                // between ranks, all of them
+    std::int64_t rank_sent_bytes = 0, rank_received_bytes = 0;  // by this rank
+    /// Share of the time with messages under way that was hidden behind work; 1 where there were none. With devices: of
+    /// the time in which something moved to, from or between a rank's devices, the share in which they also worked;
+    /// known where a trace was kept, else not a number (null in JSON).
+    double overlap = 1;
+    /// Where a trace was kept: how long devices worked, something moved to, from or between them, and cores made tiles
+    /// for them, each counted once where it is done twice at a time; the mean of the ranks.
+    double device_seconds = 0, transfer_seconds = 0, make_seconds = 0;
+    std::int64_t loaded_bytes = 0, stored_bytes = 0, copied_bytes = 0;  // host to device, back, device to device
+    std::int64_t descriptor_bytes = 0;  // lists of products for devices, which no plan counts
+    std::int64_t peak_device_bytes = 0;
+    Trace trace;  // of this rank's devices, where asked for
+};
+
+template <Scalar T>
+struct Contraction {
+    Tensor<T> tensor;
+    ContractReport report;
+};
+
+/// A result that is never stored whole: each tile is handed over once, finished, with its norm, and forgotten. Called
+/// from several threads at once, in no order. On devices no more than a few tiles are held on the host at a time.
+/// Each rank is handed the tiles that it owns.
+template <Scalar T>
+using TileConsumer = std::function<void(std::int64_t slot, std::span<const T> tile, double norm)>;
+
+/// The shape of a result that was handed over (this rank's norms), with the report.
+struct ConsumedContraction {
+    Shape shape;
+    ContractReport report;
+};
+
+/// An operand: a stored tensor, or one that is made on demand. Refers to it; does not own it.
+template <Scalar T>
+class ContractOperand {
+  public:
+    ContractOperand(const Tensor<T>& stored) : stored_(&stored) {}
+    ContractOperand(const GeneratedTensor<T>& made) : made_(&made) {}
+    const Tensor<T>* stored() const { return stored_; }
+    const GeneratedTensor<T>* made() const { return made_; }
+    const Shape& shape() const { return stored_ ? stored_->shape() : made_->shape; }
+
+  private:
+    const Tensor<T>* stored_ = nullptr;
+    const GeneratedTensor<T>* made_ = nullptr;
+};
+
+/// What planning asks of an operand that need not be there yet: its tiles, where they come from, and, on several ranks,
+/// who holds which (not given: whoever the algorithm likes best, and the operand must be made there). Refers to the
+/// shape; does not own it.
+struct OperandShape {
+    OperandShape(const Shape& tiles, SourceKind from = SourceKind::stored, std::optional<Distribution> where = {})
+        : shape(&tiles), source(from), distribution(std::move(where)) {}
+    const Shape* shape;
+    SourceKind source;
+    std::optional<Distribution> distribution;
+};
+
+/// The scalar type of what can be an operand.
+template <class X>
+struct OperandTraits {};
+template <Scalar T>
+struct OperandTraits<Tensor<T>> {
+    using Value = T;
+};
+template <Scalar T>
+struct OperandTraits<GeneratedTensor<T>> {
+    using Value = T;
+};
+template <Scalar T>
+struct OperandTraits<ContractOperand<T>> {
+    using Value = T;
+};
+template <class X>
+using OperandValue = typename OperandTraits<X>::Value;
+/// Two operands of one scalar type.
+template <class A, class B>
+concept Operands = std::same_as<OperandValue<A>, OperandValue<B>>;
+template <class Sink, class T>
+concept Consumes = std::invocable < const Sink&,
+        std::int64_t, std::span<const T>,
+double > ;
+
+}  // namespace tessera

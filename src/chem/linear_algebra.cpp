@@ -1,0 +1,52 @@
+#include "chem/linear_algebra.hpp"
+
+#include <Eigen/Dense>
+
+#include <cmath>
+
+namespace tessera::chem {
+
+namespace {
+
+SymmetricEigen pairs_of(const Eigen::SelfAdjointEigenSolver<ColumnMatrix>& solver) {
+    return {solver.eigenvalues(), solver.eigenvectors()};
+}
+
+}  // namespace
+
+SymmetricEigen symmetric_eigen(const ColumnMatrix& m) {
+    return pairs_of(Eigen::SelfAdjointEigenSolver<ColumnMatrix>(m));
+}
+
+SymmetricEigen symmetric_eigen_within(const Matrix& x, const Matrix& m) {
+    return pairs_of(Eigen::SelfAdjointEigenSolver<ColumnMatrix>(x.transpose() * m * x));
+}
+
+Matrix solve_symmetric(const Matrix& a, const Matrix& b) { return a.ldlt().solve(b); }
+
+Matrix between(const Matrix& left, const Matrix& m, const Matrix& right) { return left.transpose() * m * right; }
+
+double off_orthogonal(const Matrix& m) {
+    return (m.transpose() * m - Matrix::Identity(m.cols(), m.cols())).cwiseAbs().maxCoeff();
+}
+
+std::vector<double> diis_weights(const ColumnMatrix& overlaps) {
+    const auto n = overlaps.rows();
+    const Vector length = overlaps.diagonal().cwiseMax(1e-300).cwiseSqrt();
+    const Vector weight = length.minCoeff() * length.cwiseInverse();
+    ColumnMatrix b = ColumnMatrix::Zero(n + 1, n + 1);
+    b.topLeftCorner(n, n) = length.cwiseInverse().asDiagonal() * overlaps * length.cwiseInverse().asDiagonal();
+    b.topRightCorner(n, 1) = weight;
+    b.bottomLeftCorner(1, n) = weight.transpose();
+    Vector right = Vector::Zero(n + 1);
+    right(n) = 1;
+    const Vector x = b.fullPivHouseholderQr().solve(right).head(n).cwiseProduct(weight);
+    std::vector<double> out(static_cast<std::size_t>(n), 0.0);
+    if (x.allFinite() && std::abs(x.sum() - 1) < 1e-6)
+        for (Eigen::Index i = 0; i < n; ++i) out[static_cast<std::size_t>(i)] = x(i) / x.sum();
+    else
+        out.back() = 1;
+    return out;
+}
+
+}  // namespace tessera::chem

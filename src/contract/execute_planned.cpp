@@ -1,0 +1,283 @@
+#include "contract/execute_planned.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/clock.hpp"
+#include "base/parallel.hpp"
+#include "comm/same_on_all.hpp"
+#include "execute/device/execute_devices.hpp"
+
+namespace tessera {
+
+namespace {
+
+/// Result tiles whose norm is below the filter go; what they held is added to what was left out.
+template <Scalar T>
+Tensor<T> drop_small(Tensor<T> c, const Plan& plan, ContractReport& report) {
+    double square = report.left_out * report.left_out;
+    for (std::int64_t s = 0; s < c.tile_count(); ++s) {
+        const double n = c.shape().norm_of(s);
+        if (n >= plan.filter) continue;
+        const double skipped = plan.skipped[s];
+        square += (skipped + n) * (skipped + n) - skipped * skipped;
+        ++report.dropped_tiles;
+    }
+    report.left_out = std::sqrt(square) * (1 + 1e-12);
+    return report.dropped_tiles > 0 ? filter(c, plan.filter) : std::move(c);
+}
+
+/// What the plan says of all ranks.
+ContractReport planned_figures(const PlannedContraction::Impl& planned) {
+    const Plan& plan = planned.plan;
+    ContractReport report;
+    report.left_out = plan.counts.left_out_bound;
+    report.flops = plan.counts.flops;
+    report.products = plan.counts.products;
+    report.bytes_a = plan.counts.bytes_a;
+    report.bytes_b = plan.counts.bytes_b;
+    report.bytes_c = plan.counts.bytes_c;
+    report.algorithm = name(plan.algorithm);
+    report.threads = plan.threads;
+    report.ranks = plan.ranks;
+    report.devices = planned.here.devices;
+    return report;
+}
+
+void add_devices(ContractReport& report, ExecuteCounts& counts, DeviceExecuteCounts ran) {
+    counts = ran.host;
+    report.trace = std::move(ran.trace);
+    for (const auto& d : ran.devices) {
+        report.loaded_bytes += d.loaded_bytes;
+        report.stored_bytes += d.stored_bytes;
+        report.copied_bytes += d.copied_bytes;
+        report.descriptor_bytes += d.descriptor_bytes;
+        report.peak_device_bytes = std::max(report.peak_device_bytes, d.high_water);
+        counts.made_tiles += d.made_tiles;
+    }
+}
+
+/// Figures of one rank become those of all.
+void join_ranks(ContractReport& report, const ExecuteCounts& counts, Communicator& ranks) {
+    report.made_tiles = counts.made_tiles;
+    if (ranks.size() == 1) return;
+    report.rank_sent_bytes = counts.sent_bytes;
+    report.rank_received_bytes = counts.received_bytes;
+    report.sent_bytes = counts.sent_bytes;
+    std::int64_t* const summed[] = {&report.made_tiles,   &report.sent_bytes,   &report.loaded_bytes,
+                                    &report.stored_bytes, &report.copied_bytes, &report.descriptor_bytes};
+    std::int64_t all[std::size(summed)];
+    for (std::size_t i = 0; i < std::size(summed); ++i) all[i] = *summed[i];
+    ranks.sum(std::span<std::int64_t>(all));
+    for (std::size_t i = 0; i < std::size(summed); ++i) *summed[i] = all[i];
+    report.peak_device_bytes = largest_on_all(ranks, report.peak_device_bytes);
+    double seconds[] = {counts.transfer_seconds, std::min(counts.waited_seconds, counts.transfer_seconds)};
+    ranks.sum(std::span<double>(seconds));
+    report.overlap = seconds[0] > 0 ? 1 - seconds[1] / seconds[0] : 1;
+}
+
+/// What the trace tells of the devices' time.
+void add_trace(ContractReport& report, bool traced, Communicator& ranks) {
+    report.overlap = std::numeric_limits<double>::quiet_NaN();
+    if (!traced) return;
+    const auto shares = device_overlap(report.trace);
+    double seconds[] = {shares.transfer_seconds, shares.hidden_seconds, shares.work_seconds, shares.make_seconds};
+    if (ranks.size() > 1) ranks.sum(std::span<double>(seconds));
+    report.overlap = seconds[0] > 0 ? seconds[1] / seconds[0] : 1;
+    report.transfer_seconds = seconds[0] / report.ranks;
+    report.device_seconds = seconds[2] / report.ranks;
+    report.make_seconds = seconds[3] / report.ranks;
+}
+
+template <Scalar T>
+void require_operand(const char* name, const PlannedContraction::Impl& planned, const ContractOperand<T>& x,
+                     const Shape& shape, SourceKind source, bool reduced, const Distribution& where) {
+    require_planned_shape(name, shape, x.shape(), planned.plan.filter > 0);
+    if (x.made()) {
+        require(static_cast<bool>(x.made()->make), "operand {} is made on demand, but has no function to make it",
+                name);
+        require(reduced || source != SourceKind::stored, "{} is made on demand, but the plan is for a stored one",
+                name);
+        require(source != SourceKind::device_made || makes_tiles(x.made()->on_device),
+                "{} has no way to be made by devices, but the plan is for that", name);
+        return;
+    }
+    require(source == SourceKind::stored, "{} is stored, but the plan is for one that is made on demand", name);
+    require(&x.stored()->communicator() == planned.ranks, "{} is on other ranks ({} of them) than the plan ({})", name,
+            x.stored()->communicator().size(), planned.ranks->size());
+    require(reduced || planned.ranks->size() == 1 || x.stored()->distribution() == where,
+            "{} is dealt to {}, but the plan is for {}", name, to_string(x.stored()->distribution()), to_string(where));
+}
+
+template <Scalar T>
+void require_old(const PlannedContraction::Impl& planned, const Tensor<T>& old) {
+    const Plan& plan = planned.plan;
+    require_like_result(planned.spec, old.grid(), plan.c.grid());
+    require(&old.communicator() == planned.ranks, "C is on other ranks ({} of them) than the plan ({})",
+            old.communicator().size(), planned.ranks->size());
+    require(planned.ranks->size() == 1 || old.distribution() == plan.distribution_c,
+            "C is dealt to {}, but the plan is for {}", to_string(old.distribution()), to_string(plan.distribution_c));
+    if (planned.options.beta == 0.0 || plan.shape_given) return;
+    if (plan.filter > 0) return require_planned_shape("C", plan.added, old.shape(), true);
+    for (auto o : old.shape().ordinals())
+        require(plan.c.find(TileOrdinal{o}).has_value(), "C has tile {}, which is not among the plan's result tiles",
+                to_string(old.grid().coordinates(TileOrdinal{o})));
+}
+
+}  // namespace
+
+template <Scalar T>
+void require_operands(const PlannedContraction::Impl& planned, const ContractOperand<T>& a, const ContractOperand<T>& b,
+                      const Tensor<T>* old) {
+    const Plan& plan = planned.plan;
+    require(planned.ranks != nullptr, "the plan is for machine {}, which is described, not at hand: plan() plans here",
+            planned.machine.name);
+    require(plan.scalar == ScalarTraits<T>::kind, "the operands hold {}, but the plan is for {}",
+            name(ScalarTraits<T>::kind), name(plan.scalar));
+    require(!planned.into || old, "the plan adds to a C: use execute_into");
+    require(planned.into || !old, "the plan is not one of plan_into: execute it, or plan with the C");
+    require_operand("A", planned, a, planned.shape_a(), plan.source_a, planned.original_a.has_value(),
+                    plan.distribution_a);
+    require_operand("B", planned, b, planned.shape_b(), plan.source_b, planned.original_b.has_value(),
+                    plan.distribution_b);
+    if (old) require_old(planned, *old);
+}
+
+template <Scalar T>
+Executed<T> execute_prepared(const PlannedContraction::Impl& planned, const PreparedOperands<T>& operands,
+                             const Tensor<T>* old, const TileConsumer<T>* consume, const Watch& watch) {
+    const Plan& plan = planned.plan;
+    Communicator& ranks = *planned.ranks;
+    const double begin = now_seconds();
+    const bool devices = plan.devices_per_rank > 0, adds = old && planned.options.beta != 0.0;
+    // Results that devices hand over tile by tile are never stored.
+    const bool hand_over = consume && devices;
+    if (planned.too_large && !hand_over) std::rethrow_exception(planned.too_large);
+
+    Executed<T> out;
+    out.report = planned_figures(planned);
+    MemoryBudget budget(planned.here.memory > 0 ? planned.here.memory : MemoryBudget::kUnlimited);
+    const auto& mine = plan.rank_counts[static_cast<std::size_t>(ranks.rank())];
+    std::unique_ptr<typename Tensor<T>::Impl> impl;
+    ExecuteCounts counts;
+    together(ranks, [&] {
+        budget.take(mine.stored_a + mine.stored_b + plan.other_bytes, "operands");
+        if (!hand_over)
+            impl = std::make_unique<typename Tensor<T>::Impl>(plan.c, Placement(ranks, plan.distribution_c), &budget,
+                                                              "result");
+        std::vector<double> norms(static_cast<std::size_t>(plan.c.tile_count()));
+        TileSink<T> sink;
+        sink.tile = [&](std::int64_t slot) { return impl->tile(slot); };
+        if (adds)
+            sink.old_tile = [&](std::int64_t slot) -> const T* {
+                const auto s = old->shape().find(plan.c.tile(slot));
+                return s ? old->impl().tile(*s) : nullptr;
+            };
+        sink.finished = [&](std::int64_t slot, double norm) { norms[slot] = norm; };
+        if (hand_over)
+            sink.consume = [&](std::int64_t slot, std::span<const T> tile, double norm) {
+                norms[slot] = norm;
+                (*consume)(slot, tile, norm);
+            };
+        ExecuteOptions<T> how;
+        how.alpha = scalar_of<T>(planned.options.alpha, "alpha");
+        how.beta = scalar_of<T>(planned.options.beta, "beta");
+        how.conjugate_a = planned.options.conjugate_a;
+        how.conjugate_b = planned.options.conjugate_b;
+        how.budget = &budget;
+        how.progress = watch.on_progress;
+        const auto a = operands.a->source(plan.filter > 0), b = operands.b->source(plan.filter > 0);
+        if (devices) {
+            DeviceOptions on;
+            on.memory = planned.here.device_memory;
+            on.ranks = &ranks;
+            on.trace = watch.trace;
+            add_devices(out.report, counts,
+                        execute_devices(plan, ranks.rank(), planned.here.devices, a, b, sink, how, on));
+        } else {
+            counts = execute(plan, ranks, a, b, sink, how);
+        }
+        if (!consume) {
+            impl->set_norms(std::move(norms));
+            impl->buffer.leave_budget();
+            return;
+        }
+        if (!hand_over)
+            parallel_for(plan.c.tile_count(), plan.threads, 1, [&](std::int64_t slot) {
+                if (impl->is_local(slot))
+                    (*consume)(slot, {impl->tile(slot), static_cast<std::size_t>(impl->elements(slot))}, norms[slot]);
+            });
+        const auto ordinals = plan.c.ordinals();
+        out.handed_over = Shape::from_sorted(plan.c.grid(), {ordinals.begin(), ordinals.end()}, std::move(norms));
+        impl = nullptr;
+    });
+    auto& report = out.report;
+    report.peak_host_bytes = largest_on_all(ranks, std::max(budget.peak(), planned.reducing));
+    join_ranks(report, counts, ranks);
+    if (devices) add_trace(report, watch.trace, ranks);
+    if (!consume) {
+        out.tensor = Tensor<T>(std::move(impl));
+        if (plan.filter > 0 && !plan.shape_given) out.tensor = drop_small(std::move(out.tensor), plan, report);
+    }
+    report.execute_seconds = now_seconds() - begin;
+    return out;
+}
+
+namespace {
+
+template <Scalar T>
+Executed<T> execute_checked(const PlannedContraction& planned, const ContractOperand<T>& a, const ContractOperand<T>& b,
+                            const Tensor<T>* old, const TileConsumer<T>* consume, const Watch& watch) {
+    const auto& p = planned.impl();
+    require_operands(p, a, b, old);
+    return execute_prepared(p, PreparedOperands<T>(p.spec, a, b, p.here.threads, *p.ranks), old, consume, watch);
+}
+
+}  // namespace
+
+template <Scalar T>
+Contraction<T> execute(const PlannedContraction& planned, const std::type_identity_t<ContractOperand<T>>& a,
+                       const std::type_identity_t<ContractOperand<T>>& b, const Watch& watch) {
+    auto ran = execute_checked<T>(planned, a, b, nullptr, nullptr, watch);
+    return {std::move(ran.tensor), std::move(ran.report)};
+}
+
+template <Scalar T>
+ConsumedContraction execute_each(const PlannedContraction& planned, const std::type_identity_t<ContractOperand<T>>& a,
+                                 const std::type_identity_t<ContractOperand<T>>& b,
+                                 const std::type_identity_t<TileConsumer<T>>& sink, const Watch& watch) {
+    require(static_cast<bool>(sink), "there is no function to hand the tiles to");
+    require(planned.plan().filter == 0, "filter {}: a result that is handed over tile by tile cannot be filtered",
+            planned.plan().filter);
+    auto ran = execute_checked<T>(planned, a, b, nullptr, &sink, watch);
+    return {std::move(ran.handed_over), std::move(ran.report)};
+}
+
+template <Scalar T>
+ContractReport execute_into(const PlannedContraction& planned, const std::type_identity_t<ContractOperand<T>>& a,
+                            const std::type_identity_t<ContractOperand<T>>& b, Tensor<T>& c, const Watch& watch) {
+    auto ran = execute_checked<T>(planned, a, b, &c, nullptr, watch);
+    c = std::move(ran.tensor);
+    return std::move(ran.report);
+}
+
+#define TESSERA_INSTANTIATE(T)                                                                                        \
+    template Executed<T> execute_prepared(const PlannedContraction::Impl&, const PreparedOperands<T>&,                \
+                                          const Tensor<T>*, const TileConsumer<T>*, const Watch&);                    \
+    template void require_operands(const PlannedContraction::Impl&, const ContractOperand<T>&,                        \
+                                   const ContractOperand<T>&, const Tensor<T>*);                                      \
+    template Contraction<T> execute<T>(const PlannedContraction&, const std::type_identity_t<ContractOperand<T>>&,    \
+                                       const std::type_identity_t<ContractOperand<T>>&, const Watch&);                \
+    template ConsumedContraction execute_each<T>(                                                                     \
+        const PlannedContraction&, const std::type_identity_t<ContractOperand<T>>&,                                   \
+        const std::type_identity_t<ContractOperand<T>>&, const std::type_identity_t<TileConsumer<T>>&, const Watch&); \
+    template ContractReport execute_into<T>(                                                                          \
+        const PlannedContraction&, const std::type_identity_t<ContractOperand<T>>&,                                   \
+        const std::type_identity_t<ContractOperand<T>>&, Tensor<T>&, const Watch&);
+TESSERA_INSTANTIATE(float)
+TESSERA_INSTANTIATE(double)
+TESSERA_INSTANTIATE(std::complex<float>)
+TESSERA_INSTANTIATE(std::complex<double>)
+
+}  // namespace tessera

@@ -1,0 +1,49 @@
+// Whether operands are those that a contraction was planned for.
+
+#include <algorithm>
+
+#include "contract/planned_impl.hpp"
+
+namespace tessera {
+
+namespace {
+
+std::string tile_text(const Shape& shape, std::int64_t ordinal) {
+    return to_string(shape.grid().coordinates(TileOrdinal{ordinal}));
+}
+
+}  // namespace
+
+void require_planned_shape(const char* operand, const Shape& planned, const Shape& now, bool norms) {
+    const TileGrid &was = planned.grid(), &is = now.grid();
+    require(was.rank() == is.rank(), "{} has rank {}, but the plan is for rank {}", operand, is.rank(), was.rank());
+    for (int d = 0; d < was.rank(); ++d)
+        require(was.tiling(d) == is.tiling(d), "{}: index {} is {}, but the plan is for {}: {}", operand, d,
+                to_string(is.tiling(d)), to_string(was.tiling(d)), first_difference(is.tiling(d), was.tiling(d)));
+    const auto before = planned.ordinals(), after = now.ordinals();
+    const auto [p, n] = std::ranges::mismatch(before, after);
+    if (p != before.end() || n != after.end()) {
+        const bool missing = n == after.end() || (p != before.end() && *p < *n);
+        user_error("{} {} tile {}, which is {}among the {} tiles that the plan is for", operand,
+                   missing ? "has no" : "has", tile_text(now, missing ? *p : *n), missing ? "" : "not ", before.size());
+    }
+    if (!norms) return;
+    for (std::int64_t s = 0; s < now.tile_count(); ++s)
+        require(planned.norm_of(s) == now.norm_of(s),
+                "{}: tile {} has norm {}, but the plan, which has a filter, is for norm {}", operand,
+                tile_text(now, after[s]), now.norm_of(s), planned.norm_of(s));
+}
+
+void require_like_result(const ContractionSpec& spec, const TileGrid& c, const TileGrid& result) {
+    require(c.rank() == result.rank(), "spec '{}': C has rank {}, but the result's labels '{}' have {}", spec.text(),
+            c.rank(), spec.c(), result.rank());
+    for (int d = 0; d < result.rank(); ++d) {
+        const Tiling &is = c.tiling(d), &wanted = result.tiling(d);
+        if (is == wanted) continue;
+        const auto one = to_string(is), two = to_string(wanted);
+        user_error("spec '{}': label '{}' is {} at index {} of C, but {} in the result{}", spec.text(), spec.c()[d],
+                   one, d, two, one == two ? ": " + first_difference(is, wanted) : "");
+    }
+}
+
+}  // namespace tessera

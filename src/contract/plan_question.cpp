@@ -1,0 +1,289 @@
+// From shapes and options to a plan: one place builds the planner's request, for the machine at hand or a described
+// one.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "base/clock.hpp"
+#include "base/hash.hpp"
+#include "base/units.hpp"
+#include "comm/same_on_all.hpp"
+#include "contract/machine_for.hpp"
+#include "contract/planned_impl.hpp"
+#include "contract/reduce.hpp"
+#include "execute/device/execute_devices.hpp"
+#include "inspect/build_plan.hpp"
+#include "tensor/tensor_impl.hpp"
+#include "tessera/base/cpu.hpp"
+
+namespace tessera {
+
+namespace {
+
+std::string describe(const Shape& shape, bool norms) {
+    std::uint64_t h = 0;
+    for (auto o : shape.ordinals()) h = combine(h, static_cast<std::uint64_t>(o));
+    if (norms)
+        for (auto n : shape.norms()) h = combine(h, std::bit_cast<std::uint64_t>(n));
+    return fmt::format("{} with {} tiles ({:016x})", to_string(shape.grid()), shape.tile_count(), h);
+}
+
+std::string describe(const std::optional<Distribution>& distribution) {
+    if (!distribution) return "default";
+    std::string text = fmt::format("{} ranks:", distribution->ranks());
+    for (const auto& axis : distribution->axes())
+        text += fmt::format(" {}{}", axis.ranks, axis.deal == Distribution::Deal::cyclic ? "" : " blocked");
+    return text;
+}
+
+/// Ranks that call with different things would build different plans.
+void require_same_call(Communicator& ranks, const PlanQuestion& q, const Resources& here) {
+    if (ranks.size() == 1) return;
+    const auto& o = q.options;
+    const auto& p = q.how.parameters;
+    const auto number = [](const auto& x) { return x ? fmt::format("{}", *x) : std::string("default"); };
+    require_same_on_all(
+        ranks, {{"the spec", q.spec.text()},
+                {"the shape of A", describe(*q.a.shape, o.filter > 0)},
+                {"the shape of B", describe(*q.b.shape, o.filter > 0)},
+                {"alpha", fmt::format("{} + {}i", o.alpha.real(), o.alpha.imag())},
+                {"beta", fmt::format("{} + {}i", o.beta.real(), o.beta.imag())},
+                {"conjugation of A and B", fmt::format("{} {}", o.conjugate_a, o.conjugate_b)},
+                {"the result's distribution", describe(o.result_distribution)},
+                {"filter", fmt::format("{}", o.filter)},
+                {"the given result shape", o.result_shape ? describe(*o.result_shape, false) : "none"},
+                {"memory", fmt::format("{}", here.memory)},
+                {"device memory", fmt::format("{}", here.device_memory)},
+                {"the number of devices", fmt::format("{}", here.devices.size())},
+                {"algorithm", name(q.how.algorithm)},
+                {"grid", fmt::format("{}x{}", q.how.grid_rows, q.how.grid_cols)},
+                {"blocks", name(q.how.blocks)},
+                {"parameters",
+                 fmt::format("{} {} {}x{} {} {}", number(p.block_share), number(p.chunk_share), number(p.block_rows),
+                             number(p.block_cols), number(p.depth), number(p.lookahead))}});
+}
+
+/// Bytes that the tiles of an operand take on this rank; where nobody said on which rank they are, as dealt by
+/// `likely`.
+std::int64_t stored_bytes(const OperandShape& x, ScalarKind scalar, const Communicator& ranks,
+                          const Distribution& likely) {
+    if (x.source != SourceKind::stored) return 0;
+    if (ranks.size() == 1) return tile_storage_bytes(*x.shape, bytes_of(scalar));
+    return tile_storage_bytes(*x.shape, bytes_of(scalar), x.distribution ? *x.distribution : likely, ranks.rank());
+}
+std::int64_t stored_bytes(const OperandShape& x, ScalarKind scalar, const Communicator& ranks) {
+    return stored_bytes(x, scalar, ranks, Distribution::even(x.shape->grid(), ranks.size()));
+}
+
+/// An operand as the product sees it.
+struct Reduced {
+    std::optional<Shape> made;  // where it is not the operand itself
+    OperandShape operand;
+
+    Reduced(const PlanQuestion& q, int n, int ranks) : operand(n == 0 ? q.a : q.b) {
+        if (!q.spec.needs_reduction(n)) return;
+        const auto in = q.spec.labels(n), out = q.spec.reduced_labels(n);
+        made = reduced_shape(*operand.shape, in, out);
+        const auto where = reduce_placement(operand.shape->grid(), in, out, ranks).result;
+        operand = {*made, SourceKind::stored, ranks > 1 ? std::optional(where) : std::nullopt};
+    }
+    Reduced(const Reduced&) = delete;
+    Reduced& operator=(const Reduced&) = delete;
+};
+
+/// The one place that builds a request.
+PlanRequest request_of(const PlanQuestion& q, const ContractionSpec& reduced, const OperandShape& a,
+                       const OperandShape& b, const PlanBudget& budget) {
+    PlanRequest request;
+    request.spec = &reduced;
+    request.a = a.shape;
+    request.b = b.shape;
+    request.source_a = a.source;
+    request.source_b = b.source;
+    request.scalar = q.scalar;
+    request.distribution_a = a.distribution;
+    request.distribution_b = b.distribution;
+    request.distribution_c = q.c && q.c->distribution ? q.c->distribution : q.options.result_distribution;
+    request.screening = {q.options.filter, q.alpha_magnitude, q.options.result_shape};
+    request.screening.beta_magnitude = q.beta_magnitude;
+    if (q.c && q.beta_magnitude != 0 && !q.options.result_shape) request.accumulate = q.c->shape;
+    request.host_memory = budget.host_bytes;
+    request.device_memory = budget.device_bytes;
+    request.how = q.how;
+    request.planning_memory = memory_bytes();
+    return request;
+}
+
+/// Tiles of A, and tiles of B in another order than devices multiply, are made by the cores.
+void settle_sources(OperandShape& a, OperandShape& b, const ContractionSpec& reduced, bool devices) {
+    if (a.source == SourceKind::device_made) a.source = SourceKind::host_made;
+    if (b.source == SourceKind::device_made && !(devices && device_can_make(reduced, Operand::b)))
+        b.source = SourceKind::host_made;
+}
+
+struct Built {
+    Plan plan;
+    std::exception_ptr too_large;  // why the result cannot be stored; null where it can
+};
+
+/// Operands and a result of a given shape that are more than all ranks may hold, however they are dealt: no plan can
+/// store that result.
+bool surely_too_large(const PlanRequest& r, const MachineModel& machine) {
+    if (!r.screening.given || r.host_memory <= 0) return false;
+    std::int64_t bytes = tile_storage_bytes(*r.screening.given, bytes_of(r.scalar));
+    if (r.source_a == SourceKind::stored) bytes += tile_storage_bytes(*r.a, bytes_of(r.scalar));
+    if (r.source_b == SourceKind::stored) bytes += tile_storage_bytes(*r.b, bytes_of(r.scalar));
+    return bytes / machine.ranks > r.host_memory;
+}
+
+/// A result that devices hand over tile by tile takes no room on the host: where it does not fit beside the operands,
+/// perhaps the rest does.
+template <class Room>
+Built build(PlanRequest request, const MachineModel& machine, bool may_hand_over, const Room& require_room) {
+    const auto limit = request.host_memory;
+    const bool plan_once = may_hand_over && surely_too_large(request, machine);
+    std::exception_ptr too_large;
+    if (!plan_once) {
+        try {
+            Built out{build_plan(request, machine), nullptr};
+            require_room(out.plan, false);
+            return out;
+        } catch (const MachineError&) {
+            if (!may_hand_over) throw;
+            too_large = std::current_exception();
+        }
+    }
+    request.host_memory = 0;
+    Built out{build_plan(request, machine), too_large};
+    const auto& n = out.plan.counts;
+    if (plan_once)
+        out.too_large = std::make_exception_ptr(BudgetError(
+            fmt::format("a host memory of {} ({} bytes) is too small for '{}': the smallest that works is {} ({} "
+                        "bytes)",
+                        format_bytes(limit), limit, out.plan.spec, format_bytes(n.peak_host_bytes), n.peak_host_bytes),
+            limit, n.peak_host_bytes));
+    for (const auto& rank : out.plan.rank_counts)
+        if (limit > 0 && rank.peak_bytes - rank.stored_c > limit) std::rethrow_exception(out.too_large);
+    require_room(out.plan, true);
+    return out;
+}
+
+}  // namespace
+
+void check_question(const PlanQuestion& q, const Resources& here) {
+    require(q.spec.operand_count() == 2, "spec '{}': has one operand, but two were given", q.spec.text());
+    const TileGrid grid = q.spec.result_grid(q.a.shape->grid(), q.b.shape->grid());
+    require(q.options.filter >= 0 && std::isfinite(q.options.filter), "filter {} is not a finite number >= 0",
+            q.options.filter);
+    require(here.memory >= 0, "memory budget {} is negative", here.memory);
+    require(here.device_memory >= 0, "device memory budget {} is negative", here.device_memory);
+    if (q.c) require_like_result(q.spec, q.c->shape->grid(), grid);
+}
+
+std::int64_t require_room_to_reduce(const PlanQuestion& q, const Resources& here, Communicator& ranks) {
+    if (!q.reduces()) return q.reducing;
+    std::int64_t there = q.c ? stored_bytes(*q.c, q.scalar, ranks) : 0, peak = 0;
+    for (const auto* x : {&q.a, &q.b}) there += stored_bytes(*x, q.scalar, ranks);
+    for (int n : {0, 1}) {
+        if (!q.spec.needs_reduction(n)) continue;
+        const auto& x = n == 0 ? q.a : q.b;
+        const auto in = q.spec.labels(n), out = q.spec.reduced_labels(n);
+        const auto wanted = reduce_placement(x.shape->grid(), in, out, ranks.size()).x;
+        const auto* where = x.source != SourceKind::stored ? nullptr : x.distribution ? &*x.distribution : &wanted;
+        const auto bytes = reduce_bytes(*x.shape, where, bytes_of(q.scalar), in, out, ranks);
+        there += bytes.result;
+        if (bytes.copy > 0) peak = std::max(peak, there + bytes.copy);
+    }
+    peak = largest_on_all(ranks, peak);
+    if (here.memory > 0 && peak > here.memory)
+        throw BudgetError(
+            fmt::format(
+                "a memory budget of {} ({} bytes) is too small for '{}', whose operands are made as a whole, or "
+                "moved, before the product: that alone takes {} ({} bytes)",
+                format_bytes(here.memory), here.memory, q.spec.text(), format_bytes(peak), peak),
+            here.memory, peak);
+    return peak;
+}
+
+PlannedContraction plan_here(const PlanQuestion& q, const Resources& here, Communicator& ranks) {
+    const double start = now_seconds();
+    check_question(q, here);
+    require_same_call(ranks, q, here);
+    require(!q.reduces() || q.options.filter == 0,
+            "filter {}: spec '{}' takes a diagonal or a sum of an operand first, whose norms are known when that is "
+            "done; contract does both",
+            q.options.filter, q.spec.text());
+    const auto reducing = require_room_to_reduce(q, here, ranks);
+    ContractionSpec reduced(q.spec.reduced_labels(0) + "," + q.spec.reduced_labels(1) + "->" + q.spec.c());
+    Reduced a(q, 0, ranks.size()), b(q, 1, ranks.size());
+    const bool devices = !here.devices.empty();
+    settle_sources(a.operand, b.operand, reduced, devices);
+    if (devices) require_device_extents(reduced, a.operand.shape->grid(), b.operand.shape->grid());
+
+    const double asked = now_seconds();
+    const Nodes nodes = nodes_of(ranks);
+    auto machine = machine_for(ranks, here, nodes);
+    const double away = now_seconds() - asked;  // devices that wake up are not planning
+    // Without a budget: what the machine has.
+    const PlanBudget budget{here.memory > 0 ? here.memory : machine.host_memory, here.device_memory};
+    auto request = request_of(q, reduced, a.operand, b.operand, budget);
+    std::int64_t others = q.held_bytes + (q.c ? stored_bytes(*q.c, q.scalar, ranks) : 0);
+    for (const auto& [x, is] : {std::pair{&q.a, &a}, {&q.b, &b}})
+        if (is->made) others += stored_bytes(*x, q.scalar, ranks);
+    request.other_bytes = largest_on_all(ranks, others);
+
+    auto [plan, too_large] =
+        build(request, machine, devices && q.options.filter == 0 && !q.c, [&](const Plan& built, bool handed_over) {
+            if (here.memory == 0) require_host_room(built, nodes, handed_over);
+        });
+#ifndef NDEBUG
+    validate(plan, {too_large ? 0 : here.memory, here.device_memory});
+#endif
+    auto impl = std::make_shared<PlannedContraction::Impl>(PlannedContraction::Impl{
+        q.spec, std::move(reduced), std::move(plan), std::nullopt, std::nullopt, here, &ranks, q.options, q.how,
+        std::move(machine), q.c.has_value(), reducing, too_large, now_seconds() - start - away});
+    if (a.made) impl->original_a = *q.a.shape;
+    if (b.made) impl->original_b = *q.b.shape;
+    impl->options.result_shape = nullptr;
+    return PlannedContraction(std::move(impl));
+}
+
+PlannedContraction plan_there(const PlanQuestion& q, const MachineModel& machine, const PlanBudget& wanted) {
+    const double start = now_seconds();
+    check_question(q, {});
+    require(!q.reduces(), "spec '{}': takes a diagonal or a sum of an operand first; plan for the spec without it",
+            q.spec.text());
+    const bool devices = machine.devices_per_rank > 0;
+    if (devices && wanted.device_bytes > machine.device.memory)
+        throw MachineError(fmt::format(
+            "a device of machine {} has {} of memory, but {} are asked for{}", machine.name,
+            format_bytes(machine.device.memory * machine.devices_per_gpu), format_bytes(wanted.device_bytes),
+            machine.devices_per_gpu > 1 ? fmt::format(" {} times", machine.devices_per_gpu) : ""));
+    OperandShape a = q.a, b = q.b;
+    settle_sources(a, b, q.spec, devices);
+    const PlanBudget budget{wanted.host_bytes > 0 ? wanted.host_bytes : machine.host_memory,
+                            devices ? wanted.device_bytes : 0};
+    const auto request = request_of(q, q.spec, a, b, budget);
+    auto [plan, too_large] = build(request, machine, devices && q.options.filter == 0, [](const Plan&, bool) {});
+    auto impl = std::make_shared<PlannedContraction::Impl>(PlannedContraction::Impl{q.spec,
+                                                                                    q.spec,
+                                                                                    std::move(plan),
+                                                                                    std::nullopt,
+                                                                                    std::nullopt,
+                                                                                    {},
+                                                                                    nullptr,
+                                                                                    q.options,
+                                                                                    q.how,
+                                                                                    machine,
+                                                                                    false,
+                                                                                    0,
+                                                                                    too_large,
+                                                                                    now_seconds() - start});
+    impl->options.result_shape = nullptr;
+    return PlannedContraction(std::move(impl));
+}
+
+}  // namespace tessera

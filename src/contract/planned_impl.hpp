@@ -1,0 +1,120 @@
+#pragma once
+// What a PlannedContraction holds, and how one is made.
+
+#include <exception>
+#include <optional>
+
+#include "base/check.hpp"
+#include "tessera/contract/planned_contraction.hpp"
+#include "tessera/index/contraction_spec.hpp"
+
+namespace tessera {
+
+struct PlannedContraction::Impl {
+    ContractionSpec spec, reduced;  // as given; without diagonals and sums within one operand, as the plan has it
+    Plan plan;
+    std::optional<Shape> original_a, original_b;  // of operands that are reduced before the product
+    Resources here;
+    Communicator* ranks = nullptr;  // null: of a machine that is not here
+    ContractOptions options;        // its result_shape is not to be followed any more
+    PlanOptions how;
+    MachineModel machine;
+    bool into = false;             // made by plan_into
+    std::int64_t reducing = 0;     // most bytes of tiles on a rank while operands are reduced
+    std::exception_ptr too_large;  // why the result cannot be stored; null where it can
+    double seconds = 0;
+
+    const Shape& shape_a() const { return original_a ? *original_a : plan.a; }
+    const Shape& shape_b() const { return original_b ? *original_b : plan.b; }
+};
+
+/// All that planning is told. Refers to what it is made from.
+struct PlanQuestion {
+    ContractionSpec spec;
+    OperandShape a, b;
+    std::optional<OperandShape> c;  // to be added to, or replaced
+    ScalarKind scalar = ScalarKind::f64;
+    double alpha_magnitude = 1, beta_magnitude = 0;
+    const ContractOptions& options;
+    const PlanOptions& how;
+    std::int64_t held_bytes = 0;  // on this rank besides: what operands were reduced from
+    std::int64_t reducing = 0;    // as in Impl, where they have been reduced already
+
+    bool reduces() const { return spec.needs_reduction(0) || spec.needs_reduction(1); }
+};
+
+/// alpha or beta as a scalar of the tensors.
+template <Scalar T>
+T scalar_of(std::complex<double> value, const char* what) {
+    require(std::isfinite(value.real()) && std::isfinite(value.imag()), "{} is not finite: {} + {}i", what,
+            value.real(), value.imag());
+    if constexpr (is_complex<T>) {
+        return T(static_cast<RealOf<T>>(value.real()), static_cast<RealOf<T>>(value.imag()));
+    } else {
+        require(value.imag() == 0, "{} has an imaginary part of {}, but the tensors are real", what, value.imag());
+        return static_cast<T>(value.real());
+    }
+}
+
+template <Scalar T>
+PlanQuestion question_of(std::string_view spec, const OperandShape& a, const OperandShape& b, const OperandShape* c,
+                         const ContractOptions& options, const PlanOptions& how) {
+    const T alpha = scalar_of<T>(options.alpha, "alpha"), beta = scalar_of<T>(options.beta, "beta");
+    require(c || beta == T(0), "beta is {}, but there is no C to add to: use contract_into or plan_into",
+            options.beta.real());
+    return {ContractionSpec(spec),
+            a,
+            b,
+            c ? std::optional(*c) : std::nullopt,
+            ScalarTraits<T>::kind,
+            static_cast<double>(std::abs(alpha)),
+            static_cast<double>(std::abs(beta)),
+            options,
+            how};
+}
+
+/// What is known of an operand before the product: on several ranks, where it is.
+template <Scalar T>
+OperandShape shape_of(const ContractOperand<T>& x) {
+    if (x.stored()) {
+        const bool alone = x.stored()->communicator().size() == 1;
+        return {x.shape(), SourceKind::stored, alone ? std::nullopt : std::optional(x.stored()->distribution())};
+    }
+    return {x.shape(), makes_tiles(x.made()->on_device) ? SourceKind::device_made : SourceKind::host_made};
+}
+
+/// The ranks that all operands live on.
+template <Scalar T>
+Communicator& ranks_of(const ContractOperand<T>& a, const ContractOperand<T>& b, const Tensor<T>* old,
+                       const Resources& here) {
+    Communicator* ranks = nullptr;
+    const auto meet = [&](Communicator* found, const char* what) {
+        require(!ranks || ranks == found, "{} is on other ranks ({} of them) than the operands before it ({})", what,
+                found->size(), ranks ? ranks->size() : 0);
+        ranks = found;
+    };
+    if (a.stored()) meet(&a.stored()->communicator(), "A");
+    if (b.stored()) meet(&b.stored()->communicator(), "B");
+    if (old) meet(&old->communicator(), "C");
+    if (here.communicator) meet(here.communicator, "the communicator of the resources");
+    return ranks ? *ranks : self_communicator();
+}
+
+/// On the ranks and devices at hand. Collective.
+PlannedContraction plan_here(const PlanQuestion& question, const Resources& here, Communicator& ranks);
+/// On a described machine.
+PlannedContraction plan_there(const PlanQuestion& question, const MachineModel& machine, const PlanBudget& budget);
+
+/// Checks of spec, options and resources that need no plan.
+void check_question(const PlanQuestion& question, const Resources& here);
+/// Bytes of this rank's tiles at most while operands are made as a whole, or moved between ranks, to be reduced; 0
+/// where none is. BudgetError where the budget is less. Collective where operands are reduced.
+std::int64_t require_room_to_reduce(const PlanQuestion& question, const Resources& here, Communicator& ranks);
+
+/// UserError naming the operand and the first tile in which these shapes differ; `norms`: also the first norm.
+void require_planned_shape(const char* operand, const Shape& planned, const Shape& now, bool norms);
+
+/// Whether a C that is added to has the result's tilings.
+void require_like_result(const ContractionSpec& spec, const TileGrid& c, const TileGrid& result);
+
+}  // namespace tessera

@@ -1,0 +1,78 @@
+#pragma once
+// An operand as the plan sees it: stored or made, without diagonals and sums of its own.
+
+#include <optional>
+
+#include "base/check.hpp"
+#include "contract/reduce.hpp"
+#include "execute/cpu/execute.hpp"
+#include "kernels/tile_math.hpp"
+#include "tensor/tensor_impl.hpp"
+#include "tessera/comm/world.hpp"
+#include "tessera/contract/contract_options.hpp"
+
+namespace tessera {
+
+template <Scalar T>
+struct Prepared {
+    std::optional<Tensor<T>> reduced;
+    const Tensor<T>* stored = nullptr;
+    const GeneratedTensor<T>* made = nullptr;
+
+    Prepared(const ContractionSpec& spec, int operand, const ContractOperand<T>& x, int threads, Communicator& ranks)
+        : stored(x.stored()), made(x.made()) {
+        if (!spec.needs_reduction(operand)) return;
+        const auto in = spec.labels(operand), out = spec.reduced_labels(operand);
+        // A diagonal or a sum of an operand that is made on demand needs its tiles once, before the product.
+        std::optional<Tensor<T>> all;
+        if (made)
+            all = Tensor<T>::generate(made->shape, made->make, threads,
+                                      {ranks, reduce_placement(made->shape.grid(), in, out, ranks.size()).x});
+        reduced = reduce(made ? *all : *stored, in, out, threads);
+        stored = &*reduced;
+        made = nullptr;
+    }
+    Prepared(const Prepared&) = delete;
+    Prepared& operator=(const Prepared&) = delete;
+
+    ContractOperand<T> operand() const { return stored ? ContractOperand<T>(*stored) : ContractOperand<T>(*made); }
+    /// A filter counts with the norms of the shape, so made tiles are held against them.
+    TileSource<T> source(bool filtered) const {
+        if (stored) return {[t = &stored->impl()](std::int64_t slot) { return t->tile(slot); }, {}};
+        if (!filtered) return {{}, made->make, made->on_device};
+        return {{},
+                [m = made](const TileInfo& info, std::span<T> tile) {
+                    m->make(info, tile);
+                    const double is = tile_norm(tile.data(), static_cast<std::int64_t>(tile.size()));
+                    const double said = m->shape.norm_of(*m->shape.find(info.tile));
+                    if (is > said * (1 + 1e-6))
+                        user_error("tile {} of an operand made on demand has norm {}, its shape says at most {}",
+                                   to_string(info.coordinates), is, said);
+                },
+                made->on_device};
+    }
+};
+
+/// Work in which one rank may fail alone: then all of them end, since the others wait for it.
+template <class Work>
+void together(Communicator& ranks, Work&& work) {
+    if (ranks.size() == 1)
+        work();
+    else
+        run_ranks_or_abort(ranks, work);
+}
+
+/// Both operands of a contraction.
+template <Scalar T>
+struct PreparedOperands {
+    std::optional<Prepared<T>> a, b;
+    PreparedOperands(const ContractionSpec& spec, const ContractOperand<T>& x, const ContractOperand<T>& y, int threads,
+                     Communicator& ranks) {
+        together(ranks, [&] {
+            a.emplace(spec, 0, x, threads, ranks);
+            b.emplace(spec, 1, y, threads, ranks);
+        });
+    }
+};
+
+}  // namespace tessera

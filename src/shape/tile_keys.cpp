@@ -1,0 +1,111 @@
+#include "shape/tile_keys.hpp"
+
+#include <algorithm>
+
+namespace tessera {
+
+namespace {
+
+/// By how much each index of an operand advances the three keys.
+struct KeyStrides {
+    IndexVector batch, free, k;
+};
+
+KeyStrides key_strides(const MatrixView& view, Operand o, const TileGrid& a, const TileGrid& c) {
+    KeyStrides s;
+    for (std::size_t d = 0; d < view.labels[o].size(); ++d) {
+        const char l = view.labels[o][d];
+        const bool batch = view.part(o, static_cast<int>(d)) == MatrixPart::batch;
+        const bool contracted = view.contracted(o, static_cast<int>(d));
+        const auto in_c = static_cast<int>(view.labels.c.find(l)), in_a = static_cast<int>(view.labels.a.find(l));
+        s.batch.push_back(batch ? c.ordinal_strides()[in_c] : 0);
+        s.free.push_back(batch || contracted ? 0 : c.ordinal_strides()[in_c]);
+        s.k.push_back(contracted ? a.ordinal_strides()[in_a] : 0);
+    }
+    return s;
+}
+
+std::vector<TileKey> keys_of(const Shape& shape, const KeyStrides& strides) {
+    std::vector<TileKey> out(static_cast<std::size_t>(shape.tile_count()));
+    const int rank = shape.grid().rank();
+    for (std::int64_t s = 0; s < shape.tile_count(); ++s) {
+        const auto at = shape.grid().coordinates(shape.tile(s));
+        TileKey e{0, 0, 0, static_cast<std::int32_t>(s)};
+        for (int d = 0; d < rank; ++d) {
+            e.batch += at[d] * strides.batch[d];
+            e.free += at[d] * strides.free[d];
+            e.k += at[d] * strides.k[d];
+        }
+        out[s] = e;
+    }
+    return out;
+}
+
+template <class Less>
+void sort_unless_sorted(std::vector<TileKey>& v, Less less) {
+    if (!std::is_sorted(v.begin(), v.end(), less)) std::sort(v.begin(), v.end(), less);
+}
+
+std::vector<TilesOfB::Row> rows_of(const std::vector<TileKey>& keys) {
+    std::vector<TilesOfB::Row> rows;
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+        if (rows.empty() || rows.back().batch != keys[i].batch || rows.back().k != keys[i].k)
+            rows.push_back({keys[i].batch, keys[i].k, i, i});
+        rows.back().end = i + 1;
+    }
+    return rows;
+}
+
+std::vector<std::int64_t> distinct_columns(const std::vector<TileKey>& keys) {
+    std::vector<std::int64_t> columns(keys.size());
+    std::transform(keys.begin(), keys.end(), columns.begin(), [](const TileKey& e) { return e.free; });
+    std::sort(columns.begin(), columns.end());
+    columns.erase(std::unique(columns.begin(), columns.end()), columns.end());
+    return columns;
+}
+
+}  // namespace
+
+TilesOfB tiles_of_b(const MatrixView& view, const Shape& b, const TileGrid& a, const TileGrid& c) {
+    auto keys = keys_of(b, key_strides(view, Operand::b, a, c));
+    sort_unless_sorted(keys, [](const TileKey& x, const TileKey& y) {
+        return x.batch != y.batch ? x.batch < y.batch : x.k != y.k ? x.k < y.k : x.free < y.free;
+    });
+    TilesOfB out;
+    out.rows = rows_of(keys);
+    out.columns = distinct_columns(keys);
+    out.column.resize(keys.size());
+    out.slot.resize(keys.size());
+    out.norm.resize(keys.size());
+    out.free_elements.resize(keys.size());
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+        const auto slot = keys[i].slot;
+        out.column[i] = static_cast<std::int32_t>(
+            std::lower_bound(out.columns.begin(), out.columns.end(), keys[i].free) - out.columns.begin());
+        out.slot[i] = slot;
+        out.norm[i] = b.norm_of(slot);
+        out.free_elements[i] = static_cast<double>(view.sides(Operand::b, b.grid().tile_extents(b.tile(slot))).cols);
+    }
+    return out;
+}
+
+TilesOfA tiles_of_a(const MatrixView& view, const Shape& a, const TileGrid& c, const TilesOfB& b) {
+    TilesOfA out;
+    out.entries = keys_of(a, key_strides(view, Operand::a, a.grid(), c));
+    sort_unless_sorted(out.entries, [](const TileKey& x, const TileKey& y) {
+        const auto rx = x.batch + x.free, ry = y.batch + y.free;
+        return rx != ry ? rx < ry : x.k < y.k;
+    });
+    out.row_of_b.assign(out.entries.size(), -1);
+    for (std::size_t i = 0; i < out.entries.size(); ++i) {
+        const auto& e = out.entries[i];
+        const auto it = std::lower_bound(b.rows.begin(), b.rows.end(), e, [](const TilesOfB::Row& r, const TileKey& x) {
+            return r.batch != x.batch ? r.batch < x.batch : r.k < x.k;
+        });
+        if (it != b.rows.end() && it->batch == e.batch && it->k == e.k)
+            out.row_of_b[i] = static_cast<std::int32_t>(it - b.rows.begin());
+    }
+    return out;
+}
+
+}  // namespace tessera

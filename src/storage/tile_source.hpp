@@ -1,0 +1,31 @@
+#pragma once
+// Where an operand's tiles come from, and where result tiles go, as those see it who run a plan.
+
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "tessera/storage/tile_source.hpp"
+
+namespace tessera {
+
+/// Where an operand's tiles are: stored, by slot; or made by a generator (thread-safe).
+template <Scalar T>
+struct TileSource {
+    std::function<const T*(std::int64_t slot)> stored;
+    TileGenerator<T> make;
+    DeviceGenerator on_device = {};  // device_made: how
+};
+
+/// Where the result goes, and what it is added to.
+template <Scalar T>
+struct TileSink {
+    std::function<T*(std::int64_t slot)> tile;            // room for the tile, uninitialised
+    std::function<const T*(std::int64_t slot)> old_tile;  // of the C that beta scales; null where it has none
+    std::function<void(std::int64_t slot, double norm)> finished;
+    /// Instead of `tile` and `finished`: each finished tile is handed over whole, once, and its memory used again
+    /// afterwards. Called from several threads at once.
+    std::function<void(std::int64_t slot, std::span<const T> tile, double norm)> consume = {};
+};
+
+}  // namespace tessera

@@ -1,0 +1,36 @@
+#!/bin/sh
+# One program that uses every component, against what install.sh installed: by find_package and by pkg-config; and
+# the README's program against the shared libraries of the build tree.
+# usage: consumers.sh SOURCE BUILD
+set -eu
+source=$1
+build=$2
+here=$source/tests/checks/consumer
+prefix=$build/install-test/prefix
+work=$build/consumers-test
+rm -rf "$work"
+mkdir -p "$work"
+expected() {
+    grep -q '^same 1$' "$1" && grep -Eq '^rhf -1\.12[0-9]+$' "$1" || { cat "$1"; exit 1; }
+}
+cmake -G Ninja -S "$here" -B "$work/found" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release > "$work/configure.log"
+cmake --build "$work/found" > "$work/build.log"
+TESSERA_SHARE=$prefix/share/tessera "$work/found/consumer" "$work" > "$work/output.txt"
+expected "$work/output.txt"
+
+# pkg-config: the object that was just compiled is linked anew, with its flags.
+PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name tessera.pc)")
+export PKG_CONFIG_PATH
+[ "$(pkg-config --modversion tessera)" = "$(pkg-config --modversion tessera-core)" ]
+g++ $(pkg-config --cflags tessera) -fsyntax-only -x c++ - <<'CODE'
+#include <tessera/tessera.hpp>
+CODE
+g++ "$work/found/CMakeFiles/consumer.dir/all.cpp.o" $(pkg-config --libs tessera) -o "$work/by_pkg_config"
+TESSERA_SHARE=$prefix/share/tessera "$work/by_pkg_config" "$work" > "$work/output.txt"
+expected "$work/output.txt"
+! pkg-config --libs tessera-core | grep -iE 'hdf5|int2|png|blas' || { echo "tessera-core.pc names a foreign package" >&2; exit 1; }
+
+# Shared libraries: what the core's users call is to be seen, and the name carries the version.
+g++ -O1 "$build/install-test/abcd/CMakeFiles/abcd.dir/abcd.cpp.o" -L"$build/src" -Wl,-Bdynamic -ltessera_core -Wl,-rpath,"$build/src" -o "$work/shared"
+readelf -d "$work/shared" | grep -q 'NEEDED.*libtessera_core\.so\.[0-9]*\.[0-9]*\]'
+"$work/shared" | diff - "$build/install-test/abcd.txt"
