@@ -24,7 +24,8 @@ constexpr bool kPooled = !__has_feature(address_sanitizer);
 constexpr bool kPooled = true;
 #endif
 
-bool pooled(std::int64_t bytes) { return kPooled && bytes >= 2 * PagePool::kPage; }
+bool large(std::int64_t bytes) { return bytes >= 2 * PagePool::kPage; }
+bool pooled(std::int64_t bytes) { return kPooled && large(bytes); }
 
 /// Aligned here, not by the C library: some heaps ask for more inside than they leave behind, so that a freed block is
 /// too small for the next one of its size, and tensors made in a loop grow the heap. The block's address stands before.
@@ -50,9 +51,9 @@ struct DryBytes {
     std::int64_t bytes;
 };
 
-/// Where the bytes of a buffer come from, and how many that are.
+/// Where the bytes of a buffer come from, and how many that are; a sanitizer changes no estimate.
 DryBytes dry_bytes(std::int64_t bytes) {
-    if (pooled(bytes)) return {DryRun::From::pool, align_up(bytes, PagePool::kPage)};
+    if (large(bytes)) return {DryRun::From::pool, align_up(bytes, PagePool::kPage)};
     return {DryRun::From::heap, bytes + kTileAlignment};
 }
 
