@@ -41,3 +41,8 @@ function(tessera_precompile target)
     target_precompile_headers(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${header}>")
   endforeach()
 endfunction()
+
+# Arguments and text: nothing here is worth the optimiser's time, which a new user waits for.
+function(tessera_cheap_to_compile target)
+  target_compile_options(${target} PRIVATE "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>")
+endfunction()

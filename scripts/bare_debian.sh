@@ -32,7 +32,7 @@ fi
 
 timed=$folder/timed
 leave() {
-    for place in dev/shm dev proc; do
+    for place in dev/shm dev sys proc; do
         ! mountpoint -q "$timed/$place" || umount "$timed/$place"
     done
 }
@@ -41,10 +41,11 @@ trap "exit 1" INT TERM
 leave
 rm -rf --one-file-system "$timed"  # never into a /dev that could not be unmounted
 cp -a "$folder/bare" "$timed"
-cp /etc/resolv.conf "$timed/etc/resolv.conf"
+cp /etc/resolv.conf /etc/hosts "$timed/etc/"  # mpirun waits seconds for each rank where the host has no name
 mkdir -p "$timed/tessera"
 git -C "$source" archive HEAD | tar -x -C "$timed/tessera"
 mount -t proc proc "$timed/proc"
+mount -t sysfs -o ro sysfs "$timed/sys"
 mount --bind /dev "$timed/dev"
 mount --make-private "$timed/dev"
 mount --bind /dev/shm "$timed/dev/shm"  # which ranks use

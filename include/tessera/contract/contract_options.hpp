@@ -129,8 +129,6 @@ using OperandValue = typename OperandTraits<X>::Value;
 template <class A, class B>
 concept Operands = std::same_as<OperandValue<A>, OperandValue<B>>;
 template <class Sink, class T>
-concept Consumes = std::invocable < const Sink&,
-        std::int64_t, std::span<const T>,
-double > ;
+concept Consumes = std::convertible_to<Sink, TileConsumer<T>>;
 
 }  // namespace tessera
