@@ -7,9 +7,10 @@
 #include <cstdint>
 #include <utility>
 
+#include "tessera/base/api.hpp"
 #include "tessera/base/error.hpp"
 
-namespace tessera {
+namespace TESSERA_API tessera {
 
 template <class... Args>
 [[noreturn]] void user_error(fmt::format_string<Args...> text, Args&&... args) {

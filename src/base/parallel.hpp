@@ -10,7 +10,9 @@
 #include <vector>
 #endif
 
-namespace tessera {
+#include "tessera/base/api.hpp"
+
+namespace TESSERA_API tessera {
 
 /// Ranks on this node, as Open MPI, MPICH (Intel MPI, MVAPICH) or Slurm tell each of them; 1 without ranks.
 int ranks_on_node();

@@ -5,7 +5,9 @@
 #include <string_view>
 #include <vector>
 
-namespace tessera {
+#include "tessera/base/api.hpp"
+
+namespace TESSERA_API tessera {
 
 /// Where shared files may be, first match first: $TESSERA_SHARE, beside the program (build tree), ../share/tessera of
 /// it (installed, bundle), and where this build installs to.

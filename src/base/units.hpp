@@ -5,9 +5,10 @@
 #include <string>
 #include <string_view>
 
+#include "tessera/base/api.hpp"
 #include "tessera/base/units.hpp"
 
-namespace tessera {
+namespace TESSERA_API tessera {
 
 inline constexpr std::int64_t kTileAlignment = 64;  // bytes: every tile starts on a cache line of its own
 

@@ -7,9 +7,10 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "tessera/base/api.hpp"
 #include "tessera/comm/communicator.hpp"
 
-namespace tessera {
+namespace TESSERA_API tessera {
 
 /// Tells everyone what the root's error was (code 0: none) and throws it everywhere.
 inline void share_outcome(Communicator& ranks, int root, int code, const std::string& message) {

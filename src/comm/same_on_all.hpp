@@ -7,9 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/base/api.hpp"
 #include "tessera/comm/communicator.hpp"
 
-namespace tessera {
+namespace TESSERA_API tessera {
 
 /// Collective. Throws UserError on every rank, naming the first thing that is not on all ranks what it is on rank 0.
 void require_same_on_all(Communicator& ranks, const std::vector<std::pair<std::string, std::string>>& things);

@@ -6,7 +6,10 @@
 #include <string>
 #include <string_view>
 
-namespace tessera::device {
+#include "tessera/base/api.hpp"
+
+namespace TESSERA_API tessera {
+namespace device {
 
 /// What devices are driven by: "CUDA", or nothing where no back end was built.
 std::string_view back_end() noexcept;
@@ -29,4 +32,5 @@ Info info(int device);
 /// Device memory that nobody holds at the moment. Throws BackendUnavailable when there is no such device.
 std::int64_t free_bytes(int device);
 
-}  // namespace tessera::device
+}  // namespace device
+}  // namespace tessera

@@ -8,9 +8,11 @@
 #include <string>
 
 #include "device/memory.hpp"
+#include "tessera/base/api.hpp"
 #include "tessera/kernels/triples.hpp"
 
-namespace tessera::device {
+namespace TESSERA_API tessera {
+namespace device {
 
 /// One shape's terms, prepared on the device that was current when it was made. Throws UserError as the CPU form does.
 /// Keeps room for the packed operands: about as much as the operands of all terms together, padded to tiles.
@@ -36,4 +38,5 @@ class DeviceFused {
     std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace tessera::device
+}  // namespace device
+}  // namespace tessera

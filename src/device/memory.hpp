@@ -7,7 +7,10 @@
 #include <cstdint>
 #include <utility>
 
-namespace tessera::device {
+#include "tessera/base/api.hpp"
+
+namespace TESSERA_API tessera {
+namespace device {
 
 /// A stream of the back end (cudaStream_t); nullptr is the default stream.
 using StreamHandle = void*;
@@ -71,4 +74,5 @@ class Event {
     void* event_ = nullptr;
 };
 
-}  // namespace tessera::device
+}  // namespace device
+}  // namespace tessera

@@ -5,9 +5,10 @@
 #include <span>
 #include <vector>
 
+#include "tessera/base/api.hpp"
 #include "tessera/comm/communicator.hpp"
 
-namespace tessera {
+namespace TESSERA_API tessera {
 
 /// A rank's share of the devices that it sees, by number: ranks that see the same ones (those of a node, unless each
 /// was given its own) take as many each, one after another; where ranks are more than devices, each takes one in turn.

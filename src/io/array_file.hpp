@@ -10,7 +10,9 @@
 #include <variant>
 #include <vector>
 
-namespace tessera {
+#include "tessera/base/api.hpp"
+
+namespace TESSERA_API tessera {
 
 struct NamedArray {
     std::string name;  // "t1", or "group/name" of a group that is made

@@ -8,9 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/api.hpp"
 #include "tessera/io/file.hpp"
 
-namespace tessera {
+namespace TESSERA_API tessera {
 
 /// A file descriptor that closes itself.
 class FileDescriptor {

@@ -10,9 +10,10 @@
 
 #include "io/file.hpp"
 #include "io/hdf5_layout.hpp"
+#include "tessera/base/api.hpp"
 #include "tessera/base/error.hpp"
 
-namespace tessera {
+namespace TESSERA_API tessera {
 
 using H5Extents = std::vector<std::int64_t>;
 

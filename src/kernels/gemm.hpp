@@ -12,9 +12,11 @@
 #include <span>
 
 #include "kernels/layout.hpp"
+#include "tessera/base/api.hpp"
 #include "tessera/base/scalar.hpp"
 
-namespace tessera::kernels {
+namespace TESSERA_API tessera {
+namespace kernels {
 
 /// One product A(m,k) B(k,n). The layouts give m, k and n; a_layout->cols and b_layout->rows walk k in the same order.
 template <Scalar T>
@@ -57,11 +59,12 @@ std::int64_t gemm_workspace_bytes();
 /// Runs the chains on the calling thread, with the best instruction set of this processor. Chains that share tiles
 /// and stand next to each other may share packed panels. No two chains of a call may write the same element.
 template <Scalar T>
-void multiply_chains(std::span<const Chain<T>> chains, GemmFlags flags, GemmWorkspace& workspace);
+TESSERA_API void multiply_chains(std::span<const Chain<T>> chains, GemmFlags flags, GemmWorkspace& workspace);
 
 namespace ref {
 template <Scalar T>
-void multiply_chains(std::span<const Chain<T>> chains, GemmFlags flags);
+TESSERA_API void multiply_chains(std::span<const Chain<T>> chains, GemmFlags flags);
 }
 
-}  // namespace tessera::kernels
+}  // namespace kernels
+}  // namespace tessera

@@ -4,25 +4,26 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "tessera/base/api.hpp"
 #include "tessera/base/scalar.hpp"
 
-namespace tessera {
+namespace TESSERA_API tessera {
 
 /// Sum of |x|^2 in double: by sixteen interleaved partial sums in each chunk of kSquaresChunk reals, chunk after chunk,
 /// so that whoever has a chunk can sum it. May overflow to infinity for huge elements.
 inline constexpr std::int64_t kSquaresChunk = 4096;
 template <Scalar T>
-double sum_of_squares(const T* x, std::int64_t n);
+TESSERA_API double sum_of_squares(const T* x, std::int64_t n);
 /// Whether the root of such a sum is a norm to all digits: no square overflowed or underflowed.
 constexpr bool is_safe_sum(double sum) { return sum > 1e-280 && sum < 1e280; }
 /// Frobenius norm; right even where the squares overflow or underflow. NaN if any element is NaN or infinite.
 template <Scalar T>
-double tile_norm(const T* x, std::int64_t n);
+TESSERA_API double tile_norm(const T* x, std::int64_t n);
 /// Sum of conj(x) y.
 template <Scalar T>
-T tile_dot(const T* x, const T* y, std::int64_t n);
+TESSERA_API T tile_dot(const T* x, const T* y, std::int64_t n);
 template <Scalar T>
-double tile_max_abs(const T* x, std::int64_t n);
+TESSERA_API double tile_max_abs(const T* x, std::int64_t n);
 /// As memcpy, but what is written stays out of the caches.
 void copy_past_caches(void* to, const void* from, std::size_t bytes);
 /// Hash of the bytes of n elements, continuing from `state`.

@@ -9,8 +9,9 @@
 #include <string>
 
 #include "base/units.hpp"
+#include "tessera/base/api.hpp"
 
-namespace tessera {
+namespace TESSERA_API tessera {
 
 /// A hard limit on bytes, shared by all buffers made with it. Thread-safe.
 class MemoryBudget {

@@ -4,7 +4,9 @@
 #include <array>
 #include <cstdint>
 
-namespace tessera {
+#include "tessera/base/api.hpp"
+
+namespace TESSERA_API tessera {
 
 /// While one lives, the buffers that this thread makes are counted and hold nothing, and tensors do no arithmetic: the
 /// same code says what it holds at its worst moment. What is made under one must be gone before it is. A tensor's norms

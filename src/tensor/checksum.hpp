@@ -4,10 +4,11 @@
 #include <cstdint>
 #include <span>
 
+#include "tessera/base/api.hpp"
 #include "tessera/base/scalar.hpp"
 #include "tessera/index/tile_grid.hpp"
 
-namespace tessera {
+namespace TESSERA_API tessera {
 
 std::uint64_t tile_checksum(TileOrdinal tile, const void* elements, std::int64_t bytes);
 /// Of all nonzero tiles in canonical order, each as the bits of its tile_checksum.

@@ -6,9 +6,10 @@
 #include <complex>
 
 #include "base/check.hpp"
+#include "tessera/base/api.hpp"
 #include "tessera/storage/tile_source.hpp"
 
-namespace tessera {
+namespace TESSERA_API tessera {
 
 /// Calls visit(place in the array, place in the tile, elements) for each row of a tile.
 template <class Visit>
@@ -34,14 +35,14 @@ void for_each_row(const TileInfo& info, const IndexVector& dense_extents, Visit&
 }
 
 template <class T>
-void copy_from_dense(const TileInfo& info, const IndexVector& extents, const T* dense, T* tile) {
+TESSERA_API void copy_from_dense(const TileInfo& info, const IndexVector& extents, const T* dense, T* tile) {
     for_each_row(info, extents, [&](std::int64_t at, std::int64_t in_tile, std::int64_t run) {
         std::copy_n(dense + at, run, tile + in_tile);
     });
 }
 
 template <class T>
-void copy_to_dense(const TileInfo& info, const IndexVector& extents, const T* tile, T* dense) {
+TESSERA_API void copy_to_dense(const TileInfo& info, const IndexVector& extents, const T* tile, T* dense) {
     for_each_row(info, extents, [&](std::int64_t at, std::int64_t in_tile, std::int64_t run) {
         std::copy_n(tile + in_tile, run, dense + at);
     });
@@ -49,7 +50,7 @@ void copy_to_dense(const TileInfo& info, const IndexVector& extents, const T* ti
 
 /// Of a tile whose norm is not finite: the first element that is to blame, as the user counts it.
 template <class T>
-std::string why_not_finite(const TileInfo& info, const T* tile) {
+TESSERA_API std::string why_not_finite(const TileInfo& info, const T* tile) {
     const std::int64_t count = info.extents.product();
     for (std::int64_t e = 0; e < count; ++e) {
         if (std::isfinite(std::abs(tile[e]))) continue;

@@ -4,9 +4,10 @@
 #include <vector>
 
 #include "storage/buffer.hpp"
+#include "tessera/base/api.hpp"
 #include "tessera/tensor/tensor.hpp"
 
-namespace tessera {
+namespace TESSERA_API tessera {
 
 template <Scalar T>
 struct Tensor<T>::Impl {

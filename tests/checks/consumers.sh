@@ -34,3 +34,9 @@ expected "$work/output.txt"
 g++ -O1 "$build/install-test/abcd/CMakeFiles/abcd.dir/abcd.cpp.o" -L"$build/src" -Wl,-Bdynamic -ltessera_core -Wl,-rpath,"$build/src" -o "$work/shared"
 readelf -d "$work/shared" | grep -q 'NEEDED.*libtessera_core\.so\.[0-9]*\.[0-9]*\]'
 "$work/shared" | diff - "$build/install-test/abcd.txt"
+# Nothing else is to be seen: no kernel, no planner, no pool.
+for part in core io chem; do
+    nm -DC --defined-only "$build/src/libtessera_$part.so" > "$work/$part.symbols"
+    grep -q ' tessera::' "$work/$part.symbols"
+    ! grep -E 'tessera::(kernels::cpu|inspect|PagePool|chem::Ccsd|Eigen)' "$work/$part.symbols" || { echo "libtessera_$part.so shows what it should hide" >&2; exit 1; }
+done

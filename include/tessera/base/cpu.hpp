@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <string_view>
 
-namespace tessera {
+#include "tessera/base/api.hpp"
+
+namespace TESSERA_API tessera {
 
 enum class Isa { scalar, avx2, avx512 };
 

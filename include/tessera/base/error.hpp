@@ -5,7 +5,9 @@
 #include <stdexcept>
 #include <string>
 
-namespace tessera {
+#include "tessera/base/api.hpp"
+
+namespace TESSERA_API tessera {
 
 class Error : public std::runtime_error {
   public:

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <functional>
 
-namespace tessera {
+#include "tessera/base/api.hpp"
+
+namespace TESSERA_API tessera {
 
 template <class Tag>
 struct Id {

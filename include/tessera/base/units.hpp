@@ -5,7 +5,9 @@
 #include <string>
 #include <string_view>
 
-namespace tessera {
+#include "tessera/base/api.hpp"
+
+namespace TESSERA_API tessera {
 
 /// "512 B", "1.21 MiB", "16.0 GiB"
 std::string format_bytes(std::int64_t bytes);

@@ -6,11 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/api.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/chem/molecule.hpp"
 #include "tessera/contract/resources.hpp"
 
-namespace tessera::chem {
+namespace TESSERA_API tessera {
+namespace chem {
 
 enum class Method { rhf, mp2, ccsd, ccsd_t };
 /// "rhf", "mp2", "ccsd", "ccsd(t)" or "ccsd_t", any case. UserError with the list otherwise.
@@ -99,4 +101,5 @@ class NotConverged : public Error {
 /// UserError for input that cannot be treated, NotConverged where an iteration gives up.
 EnergyResult energy(const Molecule& molecule, const EnergyOptions& options);
 
-}  // namespace tessera::chem
+}  // namespace chem
+}  // namespace tessera

@@ -7,7 +7,10 @@
 #include <string_view>
 #include <vector>
 
-namespace tessera::chem {
+#include "tessera/base/api.hpp"
+
+namespace TESSERA_API tessera {
+namespace chem {
 
 inline constexpr double kBohrInAngstrom = 0.52917721067;
 
@@ -40,4 +43,5 @@ int core_orbitals(int number);
 Molecule parse_xyz(std::string_view text, const std::string& name);
 Molecule read_xyz(const std::string& path);
 
-}  // namespace tessera::chem
+}  // namespace chem
+}  // namespace tessera

@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
-namespace tessera {
+#include "tessera/base/api.hpp"
+
+namespace TESSERA_API tessera {
 
 /// A piece of memory that is part of a message.
 struct MessagePiece {

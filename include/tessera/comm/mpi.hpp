@@ -12,9 +12,10 @@
 
 #include <memory>
 
+#include "tessera/base/api.hpp"
 #include "tessera/comm/communicator.hpp"
 
-namespace tessera {
+namespace TESSERA_API tessera {
 
 /// Bytes that one MPI message carries at most; a count of bytes is an int there.
 inline constexpr std::int64_t kMessageLimit = std::int64_t{1} << 30;

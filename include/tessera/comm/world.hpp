@@ -3,9 +3,10 @@
 
 #include <functional>
 
+#include "tessera/base/api.hpp"
 #include "tessera/comm/communicator.hpp"
 
-namespace tessera {
+namespace TESSERA_API tessera {
 
 /// All ranks that mpirun, mpiexec or srun started, MPI being initialised at the first call and finalised at exit; the
 /// one process where none of them did (MPI is then never touched). BackendUnavailable where Tessera was built without

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/api.hpp"
 #include "tessera/contract/resources.hpp"
 #include "tessera/plan/plan.hpp"
 #include "tessera/plan/plan_options.hpp"
@@ -18,7 +19,7 @@
 #include "tessera/tensor/generated_tensor.hpp"
 #include "tessera/tensor/tensor.hpp"
 
-namespace tessera {
+namespace TESSERA_API tessera {
 
 struct ContractOptions {
     std::complex<double> alpha = 1.0;

@@ -6,11 +6,12 @@
 #include <string>
 #include <string_view>
 
+#include "tessera/base/api.hpp"
 #include "tessera/contract/contract_options.hpp"
 #include "tessera/machine/machine_model.hpp"
 #include "tessera/simulate/simulate.hpp"
 
-namespace tessera {
+namespace TESSERA_API tessera {
 
 /// A contraction that is planned: immutable and cheap to copy; several threads may execute it at once (on one rank). It
 /// serves all operands with the tilings and tiles that it was planned for; with a filter their norms must be the same
@@ -52,13 +53,14 @@ Simulation simulate(const PlannedContraction& planned, const std::string& machin
 /// over the ranks. A filter on an operand with a diagonal or a sum of its own needs norms that only its data have: such
 /// a spec is refused with a filter (contract does both).
 template <Scalar T>
-PlannedContraction plan(std::string_view spec, const OperandShape& a, const OperandShape& b, const Resources& here = {},
-                        const ContractOptions& options = {}, const PlanOptions& how = {});
+TESSERA_API PlannedContraction plan(std::string_view spec, const OperandShape& a, const OperandShape& b,
+                                    const Resources& here = {}, const ContractOptions& options = {},
+                                    const PlanOptions& how = {});
 /// The same from operands: no data is touched.
 template <Scalar T>
-PlannedContraction plan(std::string_view spec, const std::type_identity_t<ContractOperand<T>>& a,
-                        const std::type_identity_t<ContractOperand<T>>& b, const Resources& here = {},
-                        const ContractOptions& options = {}, const PlanOptions& how = {});
+TESSERA_API PlannedContraction plan(std::string_view spec, const std::type_identity_t<ContractOperand<T>>& a,
+                                    const std::type_identity_t<ContractOperand<T>>& b, const Resources& here = {},
+                                    const ContractOptions& options = {}, const PlanOptions& how = {});
 template <class A, class B>
 requires Operands<A, B> PlannedContraction plan(std::string_view spec, const A& a, const B& b,
                                                 const Resources& here = {}, const ContractOptions& options = {},
@@ -69,27 +71,27 @@ requires Operands<A, B> PlannedContraction plan(std::string_view spec, const A& 
 
 /// Plans c = alpha a b + beta c.
 template <Scalar T>
-PlannedContraction plan_into(std::string_view spec, const OperandShape& a, const OperandShape& b, const OperandShape& c,
-                             const Resources& here = {}, const ContractOptions& options = {},
-                             const PlanOptions& how = {});
+TESSERA_API PlannedContraction plan_into(std::string_view spec, const OperandShape& a, const OperandShape& b,
+                                         const OperandShape& c, const Resources& here = {},
+                                         const ContractOptions& options = {}, const PlanOptions& how = {});
 template <Scalar T>
-PlannedContraction plan_into(std::string_view spec, const std::type_identity_t<ContractOperand<T>>& a,
-                             const std::type_identity_t<ContractOperand<T>>& b, const Tensor<T>& c,
-                             const Resources& here = {}, const ContractOptions& options = {},
-                             const PlanOptions& how = {});
+TESSERA_API PlannedContraction plan_into(std::string_view spec, const std::type_identity_t<ContractOperand<T>>& a,
+                                         const std::type_identity_t<ContractOperand<T>>& b, const Tensor<T>& c,
+                                         const Resources& here = {}, const ContractOptions& options = {},
+                                         const PlanOptions& how = {});
 
 /// Plans for a machine that is described, with its ranks and devices: to be read and simulated, not executed. A budget
 /// of 0 is the machine's memory.
 template <Scalar T>
-PlannedContraction plan_for(const MachineModel& machine, std::string_view spec, const OperandShape& a,
-                            const OperandShape& b, const PlanBudget& budget = {}, const ContractOptions& options = {},
-                            const PlanOptions& how = {});
+TESSERA_API PlannedContraction plan_for(const MachineModel& machine, std::string_view spec, const OperandShape& a,
+                                        const OperandShape& b, const PlanBudget& budget = {},
+                                        const ContractOptions& options = {}, const PlanOptions& how = {});
 
 /// Runs the plan. Operands other than it was planned for are refused before any work, naming the operand and the first
 /// tile that differs.
 template <Scalar T>
-Contraction<T> execute(const PlannedContraction& planned, const std::type_identity_t<ContractOperand<T>>& a,
-                       const std::type_identity_t<ContractOperand<T>>& b, const Watch& watch = {});
+TESSERA_API Contraction<T> execute(const PlannedContraction& planned, const std::type_identity_t<ContractOperand<T>>& a,
+                                   const std::type_identity_t<ContractOperand<T>>& b, const Watch& watch = {});
 template <class A, class B>
 requires Operands<A, B> Contraction<OperandValue<A>> execute(const PlannedContraction& planned, const A& a, const B& b,
                                                              const Watch& watch = {}) {
@@ -99,9 +101,11 @@ requires Operands<A, B> Contraction<OperandValue<A>> execute(const PlannedContra
 
 /// Hands the result over, tile by tile.
 template <Scalar T>
-ConsumedContraction execute_each(const PlannedContraction& planned, const std::type_identity_t<ContractOperand<T>>& a,
-                                 const std::type_identity_t<ContractOperand<T>>& b,
-                                 const std::type_identity_t<TileConsumer<T>>& sink, const Watch& watch = {});
+TESSERA_API ConsumedContraction execute_each(const PlannedContraction& planned,
+                                             const std::type_identity_t<ContractOperand<T>>& a,
+                                             const std::type_identity_t<ContractOperand<T>>& b,
+                                             const std::type_identity_t<TileConsumer<T>>& sink,
+                                             const Watch& watch = {});
 template <class A, class B, class Sink>
 requires Operands<A, B> && Consumes<Sink, OperandValue<A>> ConsumedContraction
 execute(const PlannedContraction& planned, const A& a, const B& b, const Sink& sink, const Watch& watch = {}) {
@@ -112,7 +116,9 @@ execute(const PlannedContraction& planned, const A& a, const B& b, const Sink& s
 /// Runs a plan of plan_into. C's tiles must be among the plan's result tiles (with a filter: those it was planned for).
 /// On an exception c is as it was.
 template <Scalar T>
-ContractReport execute_into(const PlannedContraction& planned, const std::type_identity_t<ContractOperand<T>>& a,
-                            const std::type_identity_t<ContractOperand<T>>& b, Tensor<T>& c, const Watch& watch = {});
+TESSERA_API ContractReport execute_into(const PlannedContraction& planned,
+                                        const std::type_identity_t<ContractOperand<T>>& a,
+                                        const std::type_identity_t<ContractOperand<T>>& b, Tensor<T>& c,
+                                        const Watch& watch = {});
 
 }  // namespace tessera

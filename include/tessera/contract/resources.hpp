@@ -5,9 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/api.hpp"
 #include "tessera/base/units.hpp"
 
-namespace tessera {
+namespace TESSERA_API tessera {
 
 class Communicator;
 

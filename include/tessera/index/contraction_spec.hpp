@@ -5,10 +5,11 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/base/api.hpp"
 #include "tessera/index/permutation.hpp"
 #include "tessera/index/tile_grid.hpp"
 
-namespace tessera {
+namespace TESSERA_API tessera {
 
 /// What a label of a two-operand spec does.
 enum class LabelRole {

@@ -5,9 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/api.hpp"
 #include "tessera/index/tile_grid.hpp"
 
-namespace tessera {
+namespace TESSERA_API tessera {
 
 /// An n-dimensional grid of ranks laid over a tile grid: each tensor index is dealt to the ranks of one dimension, tile
 /// by tile in turn (cyclic) or in contiguous blocks of tiles.

@@ -7,7 +7,9 @@
 #include <span>
 #include <string>
 
-namespace tessera {
+#include "tessera/base/api.hpp"
+
+namespace TESSERA_API tessera {
 
 /// The highest rank a tensor may have.
 inline constexpr int kMaxRank = 16;

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 
-namespace tessera {
+#include "tessera/base/api.hpp"
+
+namespace TESSERA_API tessera {
 
 enum class Operand : std::uint8_t { a, b, c };
 

@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/api.hpp"
 #include "tessera/index/index_vector.hpp"
 
-namespace tessera {
+namespace TESSERA_API tessera {
 
 class Permutation {
   public:

@@ -5,10 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/api.hpp"
 #include "tessera/index/index_vector.hpp"
 #include "tessera/index/tiling.hpp"
 
-namespace tessera {
+namespace TESSERA_API tessera {
 
 class TileGrid {
   public:

@@ -8,9 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/api.hpp"
 #include "tessera/base/ids.hpp"
 
-namespace tessera {
+namespace TESSERA_API tessera {
 
 /// Immutable and cheap to copy. Tiles are numbered from 0; every tile has at least one element.
 class Tiling {

@@ -3,7 +3,9 @@
 
 #include <string>
 
-namespace tessera {
+#include "tessera/base/api.hpp"
+
+namespace TESSERA_API tessera {
 
 /// UserError unless a file can be put at this path: no such folder, a folder or device stands there, the system forbids
 /// it or the file system takes no files (/proc). It tries with a temporary file, and leaves none.

@@ -8,11 +8,12 @@
 #include <string>
 #include <variant>
 
+#include "tessera/base/api.hpp"
 #include "tessera/base/scalar.hpp"
 #include "tessera/shape/shape.hpp"
 #include "tessera/tensor/tensor.hpp"
 
-namespace tessera {
+namespace TESSERA_API tessera {
 
 /// What a file says of its tensor, without its tiles.
 struct TensorFileInfo {
@@ -35,7 +36,7 @@ using AnyTensor =
 /// MiB (collective; if rank 0 fails, every rank throws its error). MachineError where the disk is full or the folder
 /// may not be written.
 template <Scalar T>
-void write_tensor(const std::string& path, const Tensor<T>& tensor);
+TESSERA_API void write_tensor(const std::string& path, const Tensor<T>& tensor);
 void write_tensor(const std::string& path, const AnyTensor& tensor);
 
 /// Everything but the tiles, checked. UserError for a file that is missing, foreign, truncated, corrupted or newer.
@@ -47,8 +48,8 @@ using ChooseDistribution = std::function<Distribution(const Shape&)>;
 /// The whole tensor; elements, norms and checksum are verified. The file must hold this scalar type. With several ranks
 /// rank 0 alone reads, and passes the tiles on in batches (collective; every rank throws rank 0's error).
 template <Scalar T>
-Tensor<T> read_tensor(const std::string& path, int threads = 0, Communicator& ranks = self_communicator(),
-                      const ChooseDistribution& choose = nullptr);
+TESSERA_API Tensor<T> read_tensor(const std::string& path, int threads = 0, Communicator& ranks = self_communicator(),
+                                  const ChooseDistribution& choose = nullptr);
 AnyTensor read_any(const std::string& path, int threads = 0, Communicator& ranks = self_communicator(),
                    const ChooseDistribution& choose = nullptr);
 

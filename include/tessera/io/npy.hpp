@@ -7,11 +7,12 @@
 #include <variant>
 #include <vector>
 
+#include "tessera/base/api.hpp"
 #include "tessera/base/scalar.hpp"
 #include "tessera/index/index_vector.hpp"
 #include "tessera/io/hdf5.hpp"
 
-namespace tessera {
+namespace TESSERA_API tessera {
 
 template <Scalar T>
 struct NpyArray {
@@ -29,7 +30,7 @@ AnyNpyArray read_npy(const std::string& path);
 
 /// Row-major elements as version 1.0, put in the place of an old file in one step.
 template <Scalar T>
-void write_npy(const std::string& path, const IndexVector& extents, std::span<const T> data);
+TESSERA_API void write_npy(const std::string& path, const IndexVector& extents, std::span<const T> data);
 
 /// The same as tensors dealt to ranks: rank 0 reads or writes and passes tiles on in batches, so that no rank holds
 /// more than its share and a buffer (a Fortran-ordered array is held whole by rank 0). Collective; every rank throws
@@ -38,6 +39,6 @@ using ChooseTilings = std::function<TileGrid(const IndexVector& extents)>;
 AnyTensor read_npy_tensor(const std::string& path, const ChooseTilings& tilings,
                           Communicator& ranks = self_communicator(), const ChooseDistribution& choose = nullptr);
 template <Scalar T>
-void write_npy(const std::string& path, const Tensor<T>& tensor);
+TESSERA_API void write_npy(const std::string& path, const Tensor<T>& tensor);
 
 }  // namespace tessera

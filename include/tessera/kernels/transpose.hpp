@@ -15,10 +15,12 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/api.hpp"
 #include "tessera/base/cpu.hpp"
 #include "tessera/base/scalar.hpp"
 
-namespace tessera::kernels {
+namespace TESSERA_API tessera {
+namespace kernels {
 
 inline constexpr int kMaxTransposeRank = 16;
 
@@ -120,19 +122,21 @@ struct TransposeArguments {
 /// Throws UserError when input and output overlap (from first to last element: interleaved ones too), an address is no
 /// multiple of the size of a real number of the type, or the plan is for another element size.
 template <Scalar T>
-void transpose(const TransposePlan& plan, const T* in, T* out, const TransposeArguments<T>& arguments = {});
+TESSERA_API void transpose(const TransposePlan& plan, const T* in, T* out, const TransposeArguments<T>& arguments = {});
 
 /// Plans and runs.
 template <Scalar T>
-void transpose(std::span<const std::int64_t> extents, std::span<const int> permutation, const T* in, T* out,
-               const TransposeArguments<T>& arguments = {});
+TESSERA_API void transpose(std::span<const std::int64_t> extents, std::span<const int> permutation, const T* in, T* out,
+                           const TransposeArguments<T>& arguments = {});
 
 namespace ref {
 /// The obvious loop over the output. Strides as for plan_transpose.
 template <Scalar T>
-void transpose(std::span<const std::int64_t> extents, std::span<const int> permutation, const T* in, T* out,
-               T alpha = T(1), T beta = T(0), bool conjugate = false, std::span<const std::int64_t> in_strides = {},
-               std::span<const std::int64_t> out_strides = {});
+TESSERA_API void transpose(std::span<const std::int64_t> extents, std::span<const int> permutation, const T* in, T* out,
+                           T alpha = T(1), T beta = T(0), bool conjugate = false,
+                           std::span<const std::int64_t> in_strides = {},
+                           std::span<const std::int64_t> out_strides = {});
 }  // namespace ref
 
-}  // namespace tessera::kernels
+}  // namespace kernels
+}  // namespace tessera

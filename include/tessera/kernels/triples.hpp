@@ -24,9 +24,11 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/base/api.hpp"
 #include "tessera/base/cpu.hpp"
 
-namespace tessera::kernels {
+namespace TESSERA_API tessera {
+namespace kernels {
 
 inline constexpr int kBlockRank = 6;
 using BlockExtents = std::array<std::int64_t, kBlockRank>;
@@ -215,4 +217,5 @@ double spin_orbital_triples(const SpinOrbitalTensors& tensors);
 double closed_shell_triples(const ClosedShellTensors& tensors);
 }  // namespace ref
 
-}  // namespace tessera::kernels
+}  // namespace kernels
+}  // namespace tessera

@@ -6,9 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/base/api.hpp"
 #include "tessera/machine/machine_model.hpp"
 
-namespace tessera {
+namespace TESSERA_API tessera {
 
 struct MachineFile {
     MachineModel machine;

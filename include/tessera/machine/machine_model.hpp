@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <string>
 
-namespace tessera {
+#include "tessera/base/api.hpp"
+
+namespace TESSERA_API tessera {
 
 /// Bytes per second and seconds per transfer, one way.
 struct LinkModel {

@@ -6,13 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/api.hpp"
 #include "tessera/base/scalar.hpp"
 #include "tessera/index/distribution.hpp"
 #include "tessera/index/operand.hpp"
 #include "tessera/plan/plan_options.hpp"
 #include "tessera/shape/shape.hpp"
 
-namespace tessera {
+namespace TESSERA_API tessera {
 
 /// How an operand's tiles come to be: stored on the ranks of its distribution, or made where they are needed.
 enum class SourceKind : std::uint8_t { stored, host_made, device_made };

@@ -7,7 +7,9 @@
 #include <string_view>
 #include <vector>
 
-namespace tessera {
+#include "tessera/base/api.hpp"
+
+namespace TESSERA_API tessera {
 
 /// One file each in src/inspect/ (docs/DESIGN.md, section 3). automatic: the cheapest by counting and simulating.
 enum class Algorithm : std::uint8_t { automatic, stationary_b, outer_product, split_k, replicate_b };

@@ -4,9 +4,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "tessera/base/api.hpp"
 #include "tessera/plan/plan.hpp"
 
-namespace tessera {
+namespace TESSERA_API tessera {
 
 enum class LaneKind : std::uint8_t { core, compute, load, store, copy, send, receive, make };
 

@@ -5,10 +5,11 @@
 #include <string>
 #include <string_view>
 
+#include "tessera/base/api.hpp"
 #include "tessera/shape/shape.hpp"
 #include "tessera/storage/tile_source.hpp"
 
-namespace tessera {
+namespace TESSERA_API tessera {
 
 /// Operands are given by shape and generator; nothing is made yet. Norms in the shapes are upper bounds of the tiles'.
 struct Problem {

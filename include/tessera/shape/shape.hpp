@@ -8,9 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/base/api.hpp"
 #include "tessera/index/tile_grid.hpp"
 
-namespace tessera {
+namespace TESSERA_API tessera {
 
 struct ShapeEntry {
     TileOrdinal tile;

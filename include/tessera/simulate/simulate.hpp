@@ -5,11 +5,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "tessera/base/api.hpp"
 #include "tessera/machine/machine_model.hpp"
 #include "tessera/plan/plan.hpp"
 #include "tessera/plan/trace.hpp"
 
-namespace tessera {
+namespace TESSERA_API tessera {
 
 /// Shares of the run in which the mean device computed, the mean node's network and the mean rank's link to its devices
 /// moved data (the busier direction of each), and the mean thread worked.

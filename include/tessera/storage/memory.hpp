@@ -4,7 +4,9 @@
 
 #include <cstdint>
 
-namespace tessera {
+#include "tessera/base/api.hpp"
+
+namespace TESSERA_API tessera {
 
 /// Bytes kept for later.
 std::int64_t kept_memory();

@@ -6,10 +6,11 @@
 #include <span>
 #include <variant>
 
+#include "tessera/base/api.hpp"
 #include "tessera/base/scalar.hpp"
 #include "tessera/index/tile_grid.hpp"
 
-namespace tessera {
+namespace TESSERA_API tessera {
 
 /// Which tile is wanted: its number, coordinates, extents, and the first element along each index.
 struct TileInfo {
@@ -32,7 +33,7 @@ struct HashTileValues {
 using HashRule = std::function<HashTileValues(const TileInfo& info)>;
 /// The same tiles, made on the host.
 template <Scalar T>
-TileGenerator<T> hash_generator(HashRule rule);
+TESSERA_API TileGenerator<T> hash_generator(HashRule rule);
 
 /// A tile to be made in a device's memory: element e of the row-major tile at data + (e / columns) * pitch + e %
 /// columns, counted in elements.

@@ -1,10 +1,11 @@
 #pragma once
 // A tensor that is never stored: its tiles are made when they are needed.
 
+#include "tessera/base/api.hpp"
 #include "tessera/shape/shape.hpp"
 #include "tessera/storage/tile_source.hpp"
 
-namespace tessera {
+namespace TESSERA_API tessera {
 
 /// The norms of the shape must be upper bounds of the tiles' norms.
 template <Scalar T>

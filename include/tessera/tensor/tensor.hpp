@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "tessera/base/api.hpp"
 #include "tessera/base/scalar.hpp"
 #include "tessera/comm/communicator.hpp"
 #include "tessera/index/distribution.hpp"
@@ -13,7 +14,7 @@
 #include "tessera/shape/shape.hpp"
 #include "tessera/storage/tile_source.hpp"
 
-namespace tessera {
+namespace TESSERA_API tessera {
 
 /// Where the tiles of a tensor are stored. The communicator must outlive the tensors on it.
 struct Placement {
@@ -95,47 +96,48 @@ class Tensor {
 /// The same tensor with its tiles elsewhere among the ranks of its communicator: each tile travels at most once,
 /// straight from its place to its place.
 template <Scalar T>
-Tensor<T> redistribute(const Tensor<T>& x, const Distribution& distribution);
+TESSERA_API Tensor<T> redistribute(const Tensor<T>& x, const Distribution& distribution);
 /// The whole tensor on the root, in its own process alone; on the other ranks a tensor of the same tilings without
 /// tiles.
 template <Scalar T>
-Tensor<T> gather(const Tensor<T>& x, int root = 0);
+TESSERA_API Tensor<T> gather(const Tensor<T>& x, int root = 0);
 /// The opposite: what the root holds whole (the others' argument is not looked at), dealt to all ranks.
 template <Scalar T>
-Tensor<T> scatter(const Tensor<T>& whole, Communicator& ranks, const Distribution& distribution, int root = 0);
+TESSERA_API Tensor<T> scatter(const Tensor<T>& whole, Communicator& ranks, const Distribution& distribution,
+                              int root = 0);
 
 /// Same tilings, same nonzero tiles, same bits. Here and below: where two tensors are dealt differently, the second is
 /// redistributed first (in axpy the first); both must have the same communicator.
 template <Scalar T>
-bool operator==(const Tensor<T>& a, const Tensor<T>& b);
+TESSERA_API bool operator==(const Tensor<T>& a, const Tensor<T>& b);
 
 template <Scalar T>
-void scale(Tensor<T>& x, T factor);
+TESSERA_API void scale(Tensor<T>& x, T factor);
 /// alpha x + beta y; nonzero where either is.
 template <Scalar T>
-Tensor<T> add(T alpha, const Tensor<T>& x, T beta, const Tensor<T>& y);
+TESSERA_API Tensor<T> add(T alpha, const Tensor<T>& x, T beta, const Tensor<T>& y);
 /// y += alpha x
 template <Scalar T>
-void axpy(T alpha, const Tensor<T>& x, Tensor<T>& y);
+TESSERA_API void axpy(T alpha, const Tensor<T>& x, Tensor<T>& y);
 /// Sum of conj(x) y: the same bits on any number of threads.
 template <Scalar T>
-T dot(const Tensor<T>& x, const Tensor<T>& y);
+TESSERA_API T dot(const Tensor<T>& x, const Tensor<T>& y);
 /// Frobenius norm.
 template <Scalar T>
-double norm(const Tensor<T>& x);
+TESSERA_API double norm(const Tensor<T>& x);
 template <Scalar T>
-double max_abs(const Tensor<T>& x);
+TESSERA_API double max_abs(const Tensor<T>& x);
 /// Without the tiles whose norm is below the threshold.
 template <Scalar T>
-Tensor<T> filter(const Tensor<T>& x, double threshold);
+TESSERA_API Tensor<T> filter(const Tensor<T>& x, double threshold);
 /// Index d of the result is index p[d] of x.
 template <Scalar T>
-Tensor<T> permute(const Tensor<T>& x, const Permutation& p, int threads = 0);
+TESSERA_API Tensor<T> permute(const Tensor<T>& x, const Permutation& p, int threads = 0);
 /// To another scalar type; complex to real is a UserError unless every imaginary part is zero.
 template <Scalar To, Scalar From>
 Tensor<To> convert(const Tensor<From>& x);
 /// Hash of tilings, nonzero tiles and bits in canonical tile order: equal for bitwise equal tensors.
 template <Scalar T>
-std::uint64_t checksum(const Tensor<T>& x);
+TESSERA_API std::uint64_t checksum(const Tensor<T>& x);
 
 }  // namespace tessera
