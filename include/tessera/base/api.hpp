@@ -1,5 +1,6 @@
 #pragma once
-// What the shared libraries show: the declarations of headers that write `namespace TESSERA_API tessera`, and no others.
+// What the shared libraries show: the declarations of headers that write `namespace TESSERA_API tessera`, and no
+// others.
 
 #if defined(__GNUC__)
 #define TESSERA_API [[gnu::visibility("default")]]
