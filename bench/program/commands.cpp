@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "base/check.hpp"
+#include "bench_contractions.hpp"
 #include "bench_dense.hpp"
 #include "bench_grouped.hpp"
 #include "bench_sparse.hpp"
@@ -69,6 +70,34 @@ Action add_sparse(CLI::App& app) {
             print_json(result);
         else
             print_bench_sparse(result);
+    };
+}
+
+Action add_contractions(CLI::App& app) {
+    struct Options {
+        CommonOptions common;
+        bench::ContractionsOptions bench;
+    };
+    auto o = std::make_shared<Options>();
+    auto* command = app.add_subcommand("contractions", "ordinary dense contractions, of arrays where they lie");
+    command->add_flag("--peers", o->bench.peers, "time TBLIS (pytblis), NumPy and PyTorch too, where Python has them");
+    command->add_option("--python", o->bench.python, "the Python that has the peers")->capture_default_str();
+    command->add_option("--type", o->bench.type, "float32 float64 complex64 complex128")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"float32", "float64", "complex64", "complex128"}));
+    command
+        ->add_option("--family", o->bench.families,
+                     "matrix ttm transform ccsd triples small fitting outer batch (default: all)")
+        ->check(CLI::IsMember({"matrix", "ttm", "transform", "ccsd", "triples", "small", "fitting", "outer", "batch"}));
+    add_repeats(*command, o->bench.rounds, "median of so many rounds, in which all take turns");
+    add_common(*command, o->common);
+    command->footer("Example: tessera bench contractions --peers --family ttm");
+    return [o] {
+        o->bench.threads = o->common.threads;
+        o->bench.quiet = o->common.quiet;
+        const auto result = bench::bench_contractions(o->bench);
+        if (o->common.json) return print_json(result);
+        bench::print_bench_contractions(result);
     };
 }
 

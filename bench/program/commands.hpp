@@ -8,6 +8,7 @@ namespace tessera::app {
 /// Adds --devices, which takes one number.
 void add_device(CLI::App& command, int& device, const std::string& help);
 
+Action add_contractions(CLI::App& app);
 Action add_dense(CLI::App& app);
 Action add_grouped(CLI::App& app);
 Action add_sparse(CLI::App& app);
