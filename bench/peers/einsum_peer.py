@@ -1,28 +1,70 @@
 #!/usr/bin/env python3
 """NumPy, TBLIS (pytblis) and PyTorch as peers of `tessera bench contractions`, asked line by line, so that all are timed in turn.
 
+TBLIS and NumPy's OpenBLAS choose kernels by processors that they know, and slow ones where they know none: here they get the
+fastest ones that a short product finds, of no more than the instruction set PEER_ISA (avx512, avx2).
+
 The first line says which peers are here. Then a line {"spec", "extents": {label: n}, "type"} makes the operands, and a line
 {"time": peer, "seconds": s, "into": true|false} times calls for about so long: the answer has seconds for one call.
 """
 import json
 import os
+import subprocess
 import sys
 import time
 
 THREADS = int(os.environ.get("OMP_NUM_THREADS", "1"))
 os.environ["OPENBLAS_NUM_THREADS"] = str(THREADS)
+
+PROBE = """
+import sys, time
+import numpy as np
+a = np.random.default_rng(1).random((1000, 1000))
+work = lambda: a @ a
+if sys.argv[1] == "BLIS_ARCH_TYPE":
+    import pytblis
+    pytblis.set_num_threads(1)
+    work = lambda: pytblis.contract("ik,kj->ij", a, a)
+work()
+times = []
+for _ in range(5):
+    start = time.perf_counter()
+    work()
+    times.append(time.perf_counter() - start)
+print(min(times))
+"""
+
+
+def choose_kernels(variable, of):
+    """Sets the variable to the fastest of the library's names of kernels, or leaves it alone."""
+    if variable in os.environ:
+        return
+    wanted = of["avx2"] if os.environ.get("PEER_ISA") == "avx2" else [""] + of["avx2"] + of["avx512"]
+    took = {}
+    for name in wanted:
+        env = dict(os.environ, OPENBLAS_NUM_THREADS="1", **({variable: name} if name else {}))
+        ran = subprocess.run([sys.executable, "-c", PROBE, variable], env=env, capture_output=True, text=True)
+        if ran.returncode == 0:
+            took[name] = float(ran.stdout)
+    best = min(took, key=took.get, default="")
+    if best:
+        os.environ[variable] = best
+
+
+choose_kernels("OPENBLAS_CORETYPE", {"avx2": ["Haswell", "Zen"], "avx512": ["SkylakeX"]})
+choose_kernels("BLIS_ARCH_TYPE", {"avx2": ["haswell", "zen2"], "avx512": ["skx"]})
 try:
     import numpy as np
 except ImportError:
     print(json.dumps({"missing": "no NumPy for " + sys.executable}), flush=True)
     sys.exit(0)
 
-peers = {"numpy": "NumPy " + np.__version__}
+peers = {"numpy": f"NumPy {np.__version__}, OpenBLAS kernels {os.environ.get('OPENBLAS_CORETYPE', 'of its choice')}"}
 try:
     import pytblis
     from importlib.metadata import version
     pytblis.set_num_threads(THREADS)
-    peers["tblis"] = "TBLIS (pytblis " + version("pytblis") + ")"
+    peers["tblis"] = f"TBLIS (pytblis {version('pytblis')}, kernels {os.environ.get('BLIS_ARCH_TYPE', 'of its choice')})"
 except ImportError:
     pass
 try:
@@ -80,6 +122,7 @@ for line in sys.stdin:
     peer = ask["time"]
     try:
         seconds = timed(lambda: call(peer, spec, a, b, c if ask["into"] else None), ask["seconds"])
+        time.sleep(0.04)  # until its threads no longer spin
         print(json.dumps({"seconds": seconds}), flush=True)
     except Exception as e:  # a peer that cannot do this one is left out of it
         print(json.dumps({"error": str(e)}), flush=True)

@@ -124,7 +124,7 @@ class Peer {
             ::dup2(from[1], 1);
             for (const int fd : {to[0], to[1], from[0], from[1]}) ::close(fd);
             ::setenv("OMP_NUM_THREADS", std::to_string(threads).c_str(), 1);
-            ::setenv("OMP_WAIT_POLICY", "passive", 0);  // those of others must not spin beside ours
+            ::setenv("PEER_ISA", std::string(name(detected_isa())).c_str(), 1);
             ::execlp(python.c_str(), python.c_str(), script.c_str(), nullptr);
             ::_exit(127);
         }

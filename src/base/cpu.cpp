@@ -1,6 +1,7 @@
 #include "tessera/base/cpu.hpp"
 
 #include <sys/sysinfo.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -45,6 +46,18 @@ std::string_view name(Isa isa) {
             return "avx512";
     }
     return "unknown";
+}
+
+const CacheSizes& cache_sizes() {
+    static const CacheSizes sizes = [] {
+        const auto told = [](int name, std::int64_t common) {
+            const long bytes = ::sysconf(name);
+            return bytes > 0 ? static_cast<std::int64_t>(bytes) : common;
+        };
+        return CacheSizes{told(_SC_LEVEL1_DCACHE_SIZE, 32 << 10), told(_SC_LEVEL2_CACHE_SIZE, 512 << 10),
+                          told(_SC_LEVEL3_CACHE_SIZE, 16 << 20)};
+    }();
+    return sizes;
 }
 
 std::int64_t memory_bytes() {

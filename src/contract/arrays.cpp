@@ -12,6 +12,7 @@
 #include "base/units.hpp"
 #include "contract/planned_impl.hpp"
 #include "execute/cpu/array_product.hpp"
+#include "index/automatic_tiles.hpp"
 #include "index/matrix_view.hpp"
 #include "kernels/gemm.hpp"
 
@@ -174,7 +175,7 @@ ContractReport contract_arrays(std::string_view text, const ArrayView<const T>& 
     require_layout(spec, 1, lb);
     require_layout(spec, 2, lc);
     require_extents(spec, la, lb, &lc);
-    require_apart(spec, lc);
+    if (c.elements() > 0) require_apart(spec, lc);
     for (const auto* x : {&la, &lb})
         require(!may_share(*x, lc), "contraction '{}': {} and the result share memory", spec.text(), x->name);
     require(options.filter == 0, "filter {}: arrays have no tiles to drop; contract tensors", options.filter);
@@ -197,6 +198,9 @@ ContractReport contract_arrays(std::string_view text, const ArrayView<const T>& 
     product.n = labels_of(view.n, spec, arrays);
     product.k = labels_of(view.k, spec, arrays);
     product.batch = labels_of(view.batch, spec, arrays);
+    const auto tiles = automatic_tile_sizes(spec, a.extents, b.extents);
+    for (int i = 0; i < product.k.count; ++i)
+        product.k_tile[i] = tiles[static_cast<unsigned char>(view.k[static_cast<std::size_t>(i)])];
     product.a = a.data;
     product.b = b.data;
     product.c = c.data;

@@ -55,7 +55,7 @@ void multiply_chains(Isa isa, std::span<const Chain<T>> chains, GemmFlags flags,
     const KernelTable<R>& table = table_of<R>(isa);
     PackedProduct<R> packed(table, workspace.impl(), is_complex<T>, flags);
     std::vector<Segment<R>> segments;
-    RealView<T> view;
+    RealView<T> view(table.lanes);
     RealChain<R> now, next;  // the next one is known while this one runs, to fetch its tiles
     view.assign(chains[0], now);
     for (std::size_t i = 0; i < chains.size(); ++i) {
@@ -77,6 +77,23 @@ template void multiply_chains(Isa, std::span<const Chain<std::complex<double>>>,
 }  // namespace cpu
 
 template <Scalar T>
+void add_dots(const T* const (&a)[kDots], const T* const (&b)[kDots], std::int64_t k, std::int64_t step_a,
+              std::int64_t step_b, GemmFlags flags, T (&sums)[kDots]) {
+    using R = RealOf<T>;
+    static_assert(kDots == cpu::kDots);
+    const auto& table = cpu::table_of<R>(detected_isa());
+    const R *x[kDots], *y[kDots];
+    for (int c = 0; c < kDots; ++c) {
+        x[c] = reinterpret_cast<const R*>(a[c]);
+        y[c] = reinterpret_cast<const R*>(b[c]);
+    }
+    if constexpr (is_complex<T>)
+        table.dots_complex(x, y, k, step_a, step_b, reinterpret_cast<R*>(sums), flags.conjugate_a, flags.conjugate_b);
+    else
+        table.dots(x, y, k, step_a, step_b, sums);
+}
+
+template <Scalar T>
 void multiply_chains(std::span<const Chain<T>> chains, GemmFlags flags, GemmWorkspace& workspace) {
     cpu::multiply_chains(detected_isa(), chains, flags, workspace);
 }
@@ -85,5 +102,13 @@ template void multiply_chains(std::span<const Chain<float>>, GemmFlags, GemmWork
 template void multiply_chains(std::span<const Chain<double>>, GemmFlags, GemmWorkspace&);
 template void multiply_chains(std::span<const Chain<std::complex<float>>>, GemmFlags, GemmWorkspace&);
 template void multiply_chains(std::span<const Chain<std::complex<double>>>, GemmFlags, GemmWorkspace&);
+
+#define TESSERA_INSTANTIATE(T)                                                                             \
+    template void add_dots(const T* const(&)[kDots], const T* const(&)[kDots], std::int64_t, std::int64_t, \
+                           std::int64_t, GemmFlags, T(&)[kDots]);
+TESSERA_INSTANTIATE(float)
+TESSERA_INSTANTIATE(double)
+TESSERA_INSTANTIATE(std::complex<float>)
+TESSERA_INSTANTIATE(std::complex<double>)
 
 }  // namespace tessera::kernels

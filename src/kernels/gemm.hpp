@@ -33,7 +33,8 @@ struct Chain {
     T* c = nullptr;
     const MatrixLayout* c_layout = nullptr;
     std::span<const ChainLink<T>> links;
-    bool overwrite = false;  // C starts as zero and is not read
+    bool overwrite = false;      // C starts as zero and is not read
+    bool* not_finite = nullptr;  // set where what is stored holds NaN or infinity; null: nobody looks
 };
 
 struct GemmFlags {
@@ -60,6 +61,12 @@ std::int64_t gemm_workspace_bytes();
 /// and stand next to each other may share packed panels. No two chains of a call may write the same element.
 template <Scalar T>
 TESSERA_API void multiply_chains(std::span<const Chain<T>> chains, GemmFlags flags, GemmWorkspace& workspace);
+
+/// sums[c] += a[c][p * step_a] * b[c][p * step_b] for ascending p < k, for kDots independent sums.
+inline constexpr int kDots = 4;
+template <Scalar T>
+void add_dots(const T* const (&a)[kDots], const T* const (&b)[kDots], std::int64_t k, std::int64_t step_a,
+              std::int64_t step_b, GemmFlags flags, T (&sums)[kDots]);
 
 namespace ref {
 template <Scalar T>

@@ -1,5 +1,5 @@
 #pragma once
-// What this machine is: the vector instruction set that kernels may use, and its memory.
+// What this machine is: the vector instruction set that kernels may use, its caches and its memory.
 
 #include <cstdint>
 #include <string_view>
@@ -14,6 +14,13 @@ enum class Isa { scalar, avx2, avx512 };
 /// TESSERA_ISA (scalar, avx2, avx512) asks for less.
 Isa detected_isa();
 std::string_view name(Isa isa);
+
+/// Of a core, in bytes; the last level is shared by some. What the system does not tell is a common size. They steer how
+/// work is cut into blocks, which changes no bit of a result.
+struct CacheSizes {
+    std::int64_t l1 = 0, l2 = 0, l3 = 0;
+};
+const CacheSizes& cache_sizes();
 
 /// All of it, used or not.
 std::int64_t memory_bytes();

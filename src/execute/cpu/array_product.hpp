@@ -2,8 +2,8 @@
 // The product of two dense arrays of any strides into a third, on the threads of this process: no plan, no tiles, no
 // copy of an operand.
 //
-// The sum of each element of C walks k in lexicographic order, cut into fixed segments that a fixed tree joins: the
-// order that a plan has for the same arrays in automatic tiles. How C is cut into blocks changes no bit.
+// The sum of each element of C walks the tiles of k in order and k within each, cut into fixed segments of tiles that a
+// fixed tree joins: the order that a plan has for tensors in these tiles. How C is cut into blocks changes no bit.
 
 #include <array>
 #include <cstdint>
@@ -32,6 +32,7 @@ struct ArrayLabels {
 template <Scalar T>
 struct ArrayProduct {
     ArrayLabels m, n, k, batch;  // k slowest first, which is the order of summation; the others in any order
+    std::array<std::int64_t, kMaxRank> k_tile{};  // elements of a tile, by label of k
     const T* a = nullptr;
     const T* b = nullptr;
     T* c = nullptr;
@@ -39,16 +40,7 @@ struct ArrayProduct {
     bool conjugate_a = false, conjugate_b = false;
 };
 
-/// Pieces of k that are summed apart; 1 unless C is small beside A and B.
-struct KSegments {
-    std::int64_t tile = 1;   // of the cut index, of which all slower ones are cut into single steps
-    std::int64_t tiles = 1;  // in all
-    int cut = 0;             // the index that is cut
-    int segments = 1;
-};
-KSegments k_segments(const ArrayLabels& m, const ArrayLabels& n, const ArrayLabels& k, const ArrayLabels& batch);
-
-/// Bytes of partial sums and blocks that multiply() needs besides the arrays.
+/// Bytes of partial sums, blocks and copies that multiply() needs besides the arrays.
 template <Scalar T>
 std::int64_t scratch_bytes(const ArrayProduct<T>& product, int threads);
 

@@ -32,6 +32,7 @@ struct Double4 : Prefetch256 {
     static void store_mask(double* p, Mask m, Reg x) { _mm256_maskstore_pd(p, m, x); }
     static Reg spread(const double* p) { return _mm256_broadcast_sd(p); }
     static Reg fma(Reg a, Reg b, Reg c) { return _mm256_fmadd_pd(a, b, c); }
+    static bool any_nan(Reg x) { return _mm256_movemask_pd(_mm256_cmp_pd(x, x, _CMP_UNORD_Q)) != 0; }
     static void pack_across(const double* src, std::int64_t src_j, double* dst, std::int64_t dst_k) {
         transpose4(src, src_j, dst, dst_k, 4, 4);
     }
@@ -55,6 +56,7 @@ struct Float8 : Prefetch256 {
     static void store_mask(float* p, Mask m, Reg x) { _mm256_maskstore_ps(p, m, x); }
     static Reg spread(const float* p) { return _mm256_broadcast_ss(p); }
     static Reg fma(Reg a, Reg b, Reg c) { return _mm256_fmadd_ps(a, b, c); }
+    static bool any_nan(Reg x) { return _mm256_movemask_ps(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)) != 0; }
     static void pack_across(const float* src, std::int64_t src_j, float* dst, std::int64_t dst_k) {
         transpose8(src, src_j, dst, dst_k, 8, 8);
     }

@@ -37,6 +37,7 @@ struct Double8 : Prefetch512 {
     static void store_mask(double* p, Mask m, Reg x) { _mm512_mask_storeu_pd(p, m, x); }
     static Reg spread(const double* p) { return _mm512_set1_pd(*p); }
     static Reg fma(Reg a, Reg b, Reg c) { return _mm512_fmadd_pd(a, b, c); }
+    static bool any_nan(Reg x) { return _mm512_cmp_pd_mask(x, x, _CMP_UNORD_Q) != 0; }
     // dst[p * dst_k + j] = src[j * src_j + p], p and j below 8.
     static void pack_across(const double* src, std::int64_t src_j, double* dst, std::int64_t dst_k) {
         Reg r[8];
@@ -83,6 +84,7 @@ struct Float16 : Prefetch512 {
     static void store_mask(float* p, Mask m, Reg x) { _mm512_mask_storeu_ps(p, m, x); }
     static Reg spread(const float* p) { return _mm512_set1_ps(*p); }
     static Reg fma(Reg a, Reg b, Reg c) { return _mm512_fmadd_ps(a, b, c); }
+    static bool any_nan(Reg x) { return _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q) != 0; }
     static void pack_across(const float* src, std::int64_t src_j, float* dst, std::int64_t dst_k) {
         transpose8(src, src_j, dst, dst_k, 8, 8);
     }

@@ -77,6 +77,7 @@ bool multiply_direct(const KernelTable<R>& table, const RealChain<R>& chain, con
             ahead[2 * s + 1] = soon ? lines_of(soon->b, *soon->b_k, *soon->b_n) : Lookahead{nullptr, 0};
         }
         call.segment_count = count;
+        call.not_finite = first + count >= links ? chain.not_finite : nullptr;
         call.lookahead = ahead;
         for (std::int64_t v = 0; v < panels.parts; ++v) {
             const std::int64_t j = panels.begin(v) * table.lanes;

@@ -38,7 +38,9 @@ struct RealChain {
     std::int64_t m = 0, n = 0;
     std::vector<RealLink<R>> links;
     bool overwrite = false;
-    bool in_place = false;  // the kernels can update C where it lies
+    bool in_place = false;  // the kernels can update C where it lies:
+    std::int64_t run = 1;   // panels are cut within so many neighbouring columns, which lie together
+    bool* not_finite = nullptr;
 };
 
 /// Positions of a dimension that lie at a constant distance.
@@ -107,13 +109,16 @@ class Fetch {
     std::int64_t count_ = 0, step_ = 0, stride_ = 0, rows_ = 0, at_ = 0;
 };
 
-inline constexpr std::int64_t kPanelBytes = std::int64_t{1} << 20;  // packed B: half of a 2 MiB second-level cache
+inline constexpr std::int64_t kPanelBytes = std::int64_t{1} << 20;  // packed B, at most
 inline constexpr std::int64_t kDepthBytes = 384 * 8;                // of k in a block, for one row of A
 inline constexpr std::int64_t kStripBytes = kDepthBytes * kMaxStrip;
 inline constexpr std::int64_t kShortRun = 4;       // rows of C in shorter runs are not worth a kernel call each
 inline constexpr std::int64_t kMaxColumns = 2048;  // of a block
 inline constexpr std::int64_t kCopyBytes = std::int64_t{2} << 20;  // part of a C whose layout needs a copy
 static_assert(kCopyBytes >= kMaxColumns * kMaxStrip * 8);
+
+/// Of packed B on this machine: what stays in its second-level cache. No bit of a result depends on it.
+std::int64_t panel_bytes();
 
 /// Memory of one thread that outlives a call.
 struct Scratch {
@@ -139,10 +144,11 @@ struct AxisOrder {
 /// axis of it crosses leader's axes unevenly, and it cannot be cut to follow them.
 bool reorder(const Axes& leader, const AxisOrder& order, const Axes& axes, Axes& out);
 
-/// Sees chains of T as real chains; keeps the layouts it had to rewrite.
+/// Sees chains of T as real chains, for vectors of so many reals; keeps the layouts it had to rewrite.
 template <Scalar T>
 class RealView {
   public:
+    explicit RealView(int lanes) : lanes_(lanes) {}
     void assign(const Chain<T>& chain, RealChain<RealOf<T>>& out);
 
   private:
@@ -166,7 +172,10 @@ class RealView {
     const MatrixLayout* ordered(const MatrixLayout* layout, const Leaders& leaders);
     bool all_follow(const Chain<T>& chain, const Leaders& leaders);
     const MatrixLayout* real_columns(const MatrixLayout* layout);
+    /// Whether C, seen with these rows and columns, is better updated where it lies than copied.
+    bool in_place(const Axes& rows, const Axes& cols, const Chain<T>& chain) const;
 
+    const int lanes_;
     std::unordered_map<const MatrixLayout*, std::unique_ptr<MatrixLayout>> real_;
     std::unordered_map<Key, std::unique_ptr<MatrixLayout>, Hash> ordered_;  // null: cannot be
 };
@@ -196,6 +205,7 @@ class PackedProduct {
     };
     struct Panel {  // some vectors of columns, packed
         std::int64_t first, cols, width;
+        std::int64_t c;  // where its columns begin in a row of C
         R* packed;
     };
     struct Strip {
@@ -205,9 +215,11 @@ class PackedProduct {
     };
 
     void cut_depth(const RealChain<R>& chain);
-    void cut_columns(std::int64_t n, std::int64_t depth);
+    std::int64_t columns_per_block(const RealChain<R>& chain, std::int64_t depth, std::int64_t& grain) const;
+    void cut_columns(const RealChain<R>& chain, std::int64_t n_begin, std::int64_t n, std::int64_t depth);
     void cut_rows(const Axes& rows, R* c, std::int64_t begin, std::int64_t end);
-    void pack_columns(const DepthBlock& block, std::int64_t n_begin, std::int64_t n);
+    void pack_columns(const RealChain<R>& chain, const DepthBlock& block, std::int64_t n_begin, std::int64_t n);
+    bool pack_across_runs(const RealChain<R>& chain, const Piece& piece, std::int64_t n_begin, std::int64_t n);
     void sweep(const RealChain<R>& chain, const DepthBlock& block, bool first, bool last);
     void place_rows(const Piece& piece, const Strip& strip);
     void fetch_strip(const DepthBlock& block, const Strip& strip);
@@ -227,6 +239,8 @@ class PackedProduct {
     std::vector<Run> c_columns_;    // of the block, for a C that is copied
     std::vector<DepthBlock> blocks_;
     std::vector<Panel> panels_;
+    std::int64_t widest_ = 1;      // vectors of a panel
+    std::int64_t run_panels_ = 0;  // of each run of C's columns, where a block holds whole ones; else 0
     std::vector<Strip> strips_;
     std::vector<Segment<R>> segments_;
     std::vector<std::int64_t> segment_at_;

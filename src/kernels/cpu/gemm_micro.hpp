@@ -2,7 +2,7 @@
 // The register kernels, written once over a vector type V. Only the gemm_<isa>.cpp files include this: everything is in
 // an unnamed namespace, because each of them compiles it for another instruction set.
 //
-// V gives: Real, Reg, Mask, lanes; zero, load, load_mask, store, store_mask, spread, fma, mask, prefetch_*;
+// V gives: Real, Reg, Mask, lanes; zero, load, load_mask, store, store_mask, spread, fma, any_nan, mask, prefetch_*;
 // pack_across (across by across elements of a src with src_k = 1: a transpose) and pack_corner (fewer of them).
 
 #include <cstdint>
@@ -11,6 +11,9 @@
 
 namespace tessera::kernels::cpu {
 namespace {
+
+inline double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
+inline float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 
 // MR rows by NV vectors of C in registers, the last vector cut to call.last_lanes. Rows of A are reached from every
 // third one (base, base + stride, base + 2 stride are single addresses), which keeps the pointers in registers.
@@ -95,6 +98,16 @@ void micro_kernel(const MicroCall<typename V::Real>& call) {
 #pragma GCC unroll 1
         for (; k > 0; --k) step();
     }
+    if (call.not_finite) {
+        // NaN and infinity times zero are NaN. The lanes beyond the mask hold what A made of zeros: NaN only where A's
+        // row is not finite, and then nor are its other sums.
+        Reg nan = V::zero();
+#pragma GCC unroll 16
+        for (int i = 0; i < MR; ++i)
+#pragma GCC unroll 4
+            for (int v = 0; v < NV; ++v) nan = V::fma(acc[i][v], V::zero(), nan);
+        if (V::any_nan(nan)) *call.not_finite = true;
+    }
     Real* c = call.c;
 #pragma GCC unroll 16
     for (int i = 0; i < MR; ++i) {
@@ -161,6 +174,37 @@ void pack_complex(const typename V::Real* src, std::int64_t src_k, std::int64_t 
         rows([&]() -> std::int64_t { return src_j; });
 }
 
+template <class V>
+void dots(const typename V::Real* const* a, const typename V::Real* const* b, std::int64_t k, std::int64_t step_a,
+          std::int64_t step_b, typename V::Real* sums) {
+    using Real = typename V::Real;
+    Real s[kDots];
+    for (int c = 0; c < kDots; ++c) s[c] = sums[c];
+    for (std::int64_t p = 0; p < k; ++p)
+#pragma GCC unroll 4
+        for (int c = 0; c < kDots; ++c) s[c] = fused(a[c][p * step_a], b[c][p * step_b], s[c]);
+    for (int c = 0; c < kDots; ++c) sums[c] = s[c];
+}
+
+template <class V>
+void dots_complex(const typename V::Real* const* a, const typename V::Real* const* b, std::int64_t k,
+                  std::int64_t step_a, std::int64_t step_b, typename V::Real* sums, bool conjugate_a,
+                  bool conjugate_b) {
+    using Real = typename V::Real;
+    const Real s = conjugate_a ? Real(-1) : Real(1), t = conjugate_b ? Real(-1) : Real(1);
+    for (std::int64_t p = 0; p < k; ++p)
+#pragma GCC unroll 4
+        for (int c = 0; c < kDots; ++c) {
+            const Real *x = a[c] + 2 * p * step_a, *y = b[c] + 2 * p * step_b;
+            const Real ar = x[0], ai = s * x[1], br = y[0], bi = t * y[1];
+            Real &re = sums[2 * c], &im = sums[2 * c + 1];
+            re = fused(ar, br, re);
+            re = fused(-ai, bi, re);
+            im = fused(ar, bi, im);
+            im = fused(ai, br, im);
+        }
+}
+
 template <class V, int NV, int MR>
 void fill_rows(KernelTable<typename V::Real>& table) {
     if constexpr (MR >= 1) {
@@ -182,6 +226,8 @@ KernelTable<typename V::Real> make_table() {
     fill_rows<V, 3, V::rows3>(table);
     table.pack = pack<V>;
     table.pack_complex = pack_complex<V>;
+    table.dots = dots<V>;
+    table.dots_complex = dots_complex<V>;
     return table;
 }
 

@@ -57,6 +57,11 @@ void fetch_slice(Fetch& fetch, const R* tile, const Axes& k, const Axes& other, 
 
 }  // namespace
 
+std::int64_t panel_bytes() {
+    static const std::int64_t bytes = std::clamp(cache_sizes().l2 / 2, kPanelBytes / 8, kPanelBytes);
+    return bytes;
+}
+
 // Blocks of at most kDepthBytes of k: long links evenly cut, short ones joined.
 template <class R>
 void PackedProduct<R>::cut_depth(const RealChain<R>& chain) {
@@ -83,26 +88,54 @@ void PackedProduct<R>::cut_depth(const RealChain<R>& chain) {
     }
 }
 
+// How many columns the packed panels hold, whole vectors (and whole complex columns) of them; `grain`: in steps of so
+// many. Runs of C's columns stay whole where they fit.
+template <class R>
+std::int64_t PackedProduct<R>::columns_per_block(const RealChain<R>& chain, std::int64_t depth,
+                                                 std::int64_t& grain) const {
+    const std::int64_t room = panel_bytes() / static_cast<std::int64_t>(sizeof(R)) / depth;
+    grain = std::max(table_.lanes, 2);
+    if (!chain.in_place || chain.run == chain.n) return std::clamp(room, grain, kMaxColumns) / grain * grain;
+    const std::int64_t padded = ceil_div(chain.run, table_.lanes) * table_.lanes;
+    if (padded > room) return std::clamp(room - 3 * table_.lanes, grain, kMaxColumns) / grain * grain;
+    grain = chain.run;
+    return std::clamp<std::int64_t>(room / padded, 1, std::max<std::int64_t>(1, kMaxColumns / padded)) * grain;
+}
+
 // Panels of two or three vectors for n columns, packed to the given depth.
 template <class R>
-void PackedProduct<R>::cut_columns(std::int64_t n, std::int64_t depth) {
-    const std::int64_t vectors = ceil_div(n, table_.lanes);
+void PackedProduct<R>::cut_columns(const RealChain<R>& chain, std::int64_t n_begin, std::int64_t n,
+                                   std::int64_t depth) {
+    std::vector<Run>& runs = scratch_.runs[0];
+    runs.clear();
+    if (chain.in_place)
+        find_runs(*chain.c_n, n_begin, n_begin + n, runs);
+    else
+        runs.push_back({0, n, 0, 1});
     // A panel holds whole complex columns.
     const std::int64_t widest = complex_ && table_.lanes == 1 ? 2 : kMaxVectors;
-    const EvenSplit split(vectors, ceil_div(vectors, widest));
     panels_.clear();
+    widest_ = 1;
     R* packed = reinterpret_cast<R*>(scratch_.panel());
-    for (std::int64_t v = 0; v < split.parts; ++v) {
-        const std::int64_t first = split.begin(v) * table_.lanes, width = split.size(v) * table_.lanes;
-        panels_.push_back({first, std::min(width, n - first), width, packed});
-        packed += width * depth;
+    for (const Run& run : runs) {
+        const std::int64_t vectors = ceil_div(run.count, table_.lanes);
+        const EvenSplit split(vectors, ceil_div(vectors, widest));
+        for (std::int64_t v = 0; v < split.parts; ++v) {
+            const std::int64_t first = split.begin(v) * table_.lanes, width = split.size(v) * table_.lanes;
+            panels_.push_back(
+                {run.first + first, std::min(width, run.count - first), width, run.offset + first, packed});
+            packed += width * depth;
+            widest_ = std::max(widest_, split.size(v));
+        }
     }
+    const bool whole = n_begin % chain.run == 0 && n % chain.run == 0;
+    run_panels_ = chain.in_place && whole ? static_cast<std::int64_t>(panels_.size() / runs.size()) : 0;
 }
 
 // Strips within the runs of C's rows.
 template <class R>
 void PackedProduct<R>::cut_rows(const Axes& rows, R* c, std::int64_t begin, std::int64_t end) {
-    const std::int64_t tallest = table_.max_rows[kMaxVectors - 1];
+    const std::int64_t tallest = table_.max_rows[widest_ - 1];
     find_runs(rows, begin, end, scratch_.runs[0]);
     strips_.clear();
     for (const Run& run : scratch_.runs[0]) {
@@ -113,8 +146,42 @@ void PackedProduct<R>::cut_rows(const Axes& rows, R* c, std::int64_t begin, std:
     }
 }
 
+// Columns whose neighbours lie apart in B while those of some other run lie beside them: packed across the runs, so
+// that B is read along memory. False: they do not lie so.
 template <class R>
-void PackedProduct<R>::pack_columns(const DepthBlock& block, std::int64_t n_begin, std::int64_t n) {
+bool PackedProduct<R>::pack_across_runs(const RealChain<R>& chain, const Piece& piece, std::int64_t n_begin,
+                                        std::int64_t n) {
+    const RealLink<R>& link = *piece.link;
+    const Axes& cols = *link.b_n;
+    const int unit = buried_unit(cols);
+    if (complex_ || run_panels_ == 0 || unit < 0 || inner_stride(*link.b_k) == 1) return false;
+    const Axis inner = cols.axis[cols.count - 1];
+    if (inner.extent != chain.run) return false;
+    std::vector<Run>&n_runs = scratch_.runs[0], &k_runs = scratch_.runs[1];
+    find_unit_runs(cols, unit, n_begin, n_begin + n, n_runs);
+    find_runs(*link.b_k, piece.begin, piece.end, k_runs);
+    const std::int64_t run_size = panels_.size() > static_cast<std::size_t>(run_panels_)
+                                      ? panels_[static_cast<std::size_t>(run_panels_)].packed - panels_[0].packed
+                                      : 0;
+    for (const Run& k : k_runs)
+        for (std::int64_t q = 0; q < k.count; ++q)
+            for (const Run& run : n_runs) {
+                if (run.first % chain.run != 0) continue;
+                const R* src = link.b + run.offset + k.offset + q * k.stride;
+                const auto at = static_cast<std::size_t>(run.first / chain.run * run_panels_);
+                for (std::size_t v = at; v < at + static_cast<std::size_t>(run_panels_); ++v) {
+                    const Panel& panel = panels_[v];
+                    const std::int64_t j = panel.first - panels_[at].first;
+                    table_.pack(src + j * inner.stride, 1, inner.stride, run.count, panel.cols,
+                                panel.packed + (piece.at + k.first + q) * panel.width, run.step / chain.run * run_size);
+                }
+            }
+    return true;
+}
+
+template <class R>
+void PackedProduct<R>::pack_columns(const RealChain<R>& chain, const DepthBlock& block, std::int64_t n_begin,
+                                    std::int64_t n) {
     const std::int64_t unit = complex_ ? 2 : 1;
     std::vector<Run>& n_runs = scratch_.runs[0];
     std::vector<Run>& k_runs = scratch_.runs[1];
@@ -122,6 +189,10 @@ void PackedProduct<R>::pack_columns(const DepthBlock& block, std::int64_t n_begi
     for (std::int64_t i = 0; i < block.piece_count; ++i) {
         const Piece& piece = pieces_[block.first_piece + i];
         const RealLink<R>& link = *piece.link;
+        if (pack_across_runs(chain, piece, n_begin, n)) {
+            known = nullptr;
+            continue;
+        }
         if (known != link.b_n) find_runs(*link.b_n, n_begin / unit, (n_begin + n) / unit, n_runs);
         known = link.b_n;
         const std::int64_t begin = piece.begin / unit, end = piece.end / unit, k = end - begin;
@@ -158,10 +229,10 @@ void PackedProduct<R>::pack_columns(const DepthBlock& block, std::int64_t n_begi
             }
         }
     }
-    const Panel& last = panels_.back();
-    if (last.cols < last.width)
-        for (std::int64_t p = 0; p < block.k; ++p)
-            std::fill(last.packed + p * last.width + last.cols, last.packed + (p + 1) * last.width, R(0));
+    for (const Panel& panel : panels_)
+        if (panel.cols < panel.width)
+            for (std::int64_t p = 0; p < block.k; ++p)
+                std::fill(panel.packed + p * panel.width + panel.cols, panel.packed + (p + 1) * panel.width, R(0));
 }
 
 // The segments of a piece for a strip: A as it lies when its rows run along k, packed otherwise.
@@ -243,6 +314,7 @@ void PackedProduct<R>::sweep(const RealChain<R>& chain, const DepthBlock& block,
     const bool loads = !chain.in_place && first && !overwrite, stores = !chain.in_place && last;
     MicroCall<R> call{};
     call.overwrite = overwrite;
+    call.not_finite = last ? chain.not_finite : nullptr;
     for (std::size_t t = 0; t < strips_.size(); ++t) {
         const Strip& strip = strips_[t];
         segments_.clear();
@@ -264,9 +336,9 @@ void PackedProduct<R>::sweep(const RealChain<R>& chain, const DepthBlock& block,
                 segments_[s].b = panel.packed + segment_at_[s] * panel.width;
                 segments_[s].b_k = panel.width;
             }
-            call.c = strip.c + panel.first;
-            call.c_next = v + 1 < panels_.size()   ? strip.c + panels_[v + 1].first
-                          : t + 1 < strips_.size() ? strips_[t + 1].c
+            call.c = strip.c + panel.c;
+            call.c_next = v + 1 < panels_.size()   ? strip.c + panels_[v + 1].c
+                          : t + 1 < strips_.size() ? strips_[t + 1].c + panels_[0].c
                                                    : nullptr;
             if (loads || stores) fetch_copy(chain, panel);
             Fetch* const fetches[2] = {&next_rows_, &next_columns_};
@@ -330,11 +402,10 @@ void PackedProduct<R>::multiply(const RealChain<R>& chain, const RealChain<R>* n
     cut_depth(chain);
     std::int64_t depth = 1;
     for (const DepthBlock& block : blocks_) depth = std::max(depth, block.k);
-    // Columns per block: whole vectors (and whole complex columns), within the packed panels.
-    const std::int64_t grain = std::max(table_.lanes, 2);
-    const std::int64_t most = std::clamp(kPanelBytes / size / depth, grain, kMaxColumns);
-    const std::int64_t vectors = ceil_div(chain.n, grain);
-    const EvenSplit n_split(vectors, ceil_div(vectors, most / grain));
+    std::int64_t grain;
+    const std::int64_t most = columns_per_block(chain, depth, grain);
+    const std::int64_t grains = ceil_div(chain.n, grain);
+    const EvenSplit n_split(grains, ceil_div(grains, most / grain));
     // A copy of C that several blocks of k add to is kept meanwhile.
     const std::int64_t width = ceil_div(n_split.size(0) * grain, table_.lanes) * table_.lanes;
     const bool kept = !chain.in_place && blocks_.size() > 1;
@@ -344,12 +415,12 @@ void PackedProduct<R>::multiply(const RealChain<R>& chain, const RealChain<R>* n
     for (std::int64_t jb = 0; jb < n_split.parts; ++jb) {
         const std::int64_t n_begin = n_split.begin(jb) * grain;
         const std::int64_t n = std::min(n_split.size(jb) * grain, chain.n - n_begin);
-        cut_columns(n, depth);
+        cut_columns(chain, n_begin, n, depth);
         if (!chain.in_place) find_runs(*chain.c_n, n_begin, n_begin + n, c_columns_);
         for (std::int64_t ib = 0; ib < m_split.parts; ++ib) {
             const std::int64_t m_begin = m_split.begin(ib), m_end = m_begin + m_split.size(ib);
             if (chain.in_place) {
-                cut_rows(*chain.c_m, chain.c + n_begin, m_begin, m_end);
+                cut_rows(*chain.c_m, chain.c, m_begin, m_end);
             } else {
                 Axes copies;  // stride 0: every strip has its rows in the same place
                 copies.push_back({m_end - m_begin, kept ? width : 0});
@@ -358,7 +429,7 @@ void PackedProduct<R>::multiply(const RealChain<R>& chain, const RealChain<R>* n
             }
             for (std::size_t kb = 0; kb < blocks_.size(); ++kb) {
                 const DepthBlock& block = blocks_[kb];
-                pack_columns(block, n_begin, n);
+                pack_columns(chain, block, n_begin, n);
                 if (kb + 1 < blocks_.size()) {
                     const Piece& piece = pieces_[blocks_[kb + 1].first_piece];
                     fetch_columns(*piece.link, piece.begin, piece.end, n_begin, n);

@@ -21,6 +21,7 @@ struct One {
     static void store_mask(R* p, Mask, Reg x) { *p = x; }
     static Reg spread(const R* p) { return *p; }
     static Reg fma(Reg a, Reg b, Reg c) { return std::fma(a, b, c); }
+    static bool any_nan(Reg x) { return x != x; }
     static void prefetch_far(const void* p) { __builtin_prefetch(p, 0, 2); }
     static void prefetch_near(const void* p) { __builtin_prefetch(p, 0, 3); }
     static void prefetch_write(const void* p) { __builtin_prefetch(p, 1, 3); }

@@ -34,11 +34,13 @@ struct MicroCall {
     const char* fetch[2];
     std::int64_t fetch_step[2];
     const R* c_next;             // the micro-tile that follows, or null
+    bool* not_finite;            // set where what is stored holds NaN or infinity; null: nobody looks
     const Lookahead* lookahead;  // two per segment, or null
 };
 
 inline constexpr int kMaxStrip = 14;   // rows of the tallest register kernel
 inline constexpr int kMaxVectors = 3;  // vectors of columns of the widest one
+inline constexpr int kDots = 4;        // sums of single elements that hide each other's latency
 
 template <class R>
 struct KernelTable {
@@ -56,6 +58,12 @@ struct KernelTable {
     /// these rows is the complex product ("1m", Van Zee 2020), in the order of gemm.hpp.
     void (*pack_complex)(const R* src, std::int64_t src_k, std::int64_t src_j, std::int64_t k, std::int64_t n, R* dst,
                          std::int64_t dst_k, bool conjugate_a, bool conjugate_b);
+    /// sums[c] += a[c][p * step_a] * b[c][p * step_b] for p < k, in order; kDots sums at a time.
+    void (*dots)(const R* const* a, const R* const* b, std::int64_t k, std::int64_t step_a, std::int64_t step_b,
+                 R* sums);
+    /// The same for complex numbers (steps in complex elements), in the order of gemm.hpp.
+    void (*dots_complex)(const R* const* a, const R* const* b, std::int64_t k, std::int64_t step_a, std::int64_t step_b,
+                         R* sums, bool conjugate_a, bool conjugate_b);
 };
 
 const KernelTable<float>& scalar_table(float);

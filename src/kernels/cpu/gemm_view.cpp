@@ -136,6 +136,22 @@ const MatrixLayout* RealView<T>::real_columns(const MatrixLayout* layout) {
     return made.get();
 }
 
+// Columns that lie together in C are updated there, in panels of whole vectors: those of short runs are partly empty,
+// which costs with every step of k; a copy costs once.
+template <Scalar T>
+bool RealView<T>::in_place(const Axes& rows, const Axes& cols, const Chain<T>& chain) const {
+    constexpr std::int64_t kCopySteps = 48;  // of k, that a copy costs
+    if (!is_plain(rows) && rows.axis[rows.count - 1].extent < kShortRun) return false;
+    if (is_unit(cols)) return true;
+    if (inner_stride(cols) != 1) return false;
+    constexpr std::int64_t reals = is_complex<T> ? 2 : 1;
+    const std::int64_t run = cols.axis[cols.count - 1].extent * reals;
+    const std::int64_t empty = ceil_div(run, lanes_) * lanes_ - run;
+    std::int64_t k = 0;
+    for (const ChainLink<T>& link : chain.links) k += link.a_layout->cols.extent() * reals;
+    return k * empty <= kCopySteps * run;
+}
+
 // In the order of C's memory C may be updated where it lies. Where it cannot, or where an operand would then be read
 // across its memory in every block of k, rows follow A and columns follow B, and C is copied once for the whole chain.
 template <Scalar T>
@@ -152,7 +168,7 @@ void RealView<T>::assign(const Chain<T>& chain, RealChain<RealOf<T>>& out) {
     const bool transposed =
         !is_complex<T> && inner_stride(c->cols) != 1 && inner_stride(c->rows) == 1 && c->rows.count > 0;
     const Axes &along = transposed ? c->rows : c->cols, &across = transposed ? c->cols : c->rows;
-    out.in_place = is_unit(along) && (is_plain(across) || across.axis[across.count - 1].extent >= kShortRun);
+    out.in_place = in_place(across, along, chain);
     if (!chain.links.empty()) {
         const MatrixLayout *a = chain.links[0].a_layout, *b = chain.links[0].b_layout;
         const auto buried = [&] {
@@ -179,6 +195,8 @@ void RealView<T>::assign(const Chain<T>& chain, RealChain<RealOf<T>>& out) {
     out.c_n = &c->cols;
     out.overwrite = chain.overwrite;
     if (transposed) std::swap(out.c_m, out.c_n);
+    out.run = out.c_n->count > 0 ? out.c_n->axis[out.c_n->count - 1].extent : 1;
+    out.not_finite = chain.not_finite;
     out.m = out.c_m->extent();
     out.n = out.c_n->extent();
     out.links.clear();
