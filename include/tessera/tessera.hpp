@@ -13,4 +13,7 @@
 #include "tessera/simulate/simulate.hpp"
 #include "tessera/storage/memory.hpp"
 #include "tessera/tensor/array.hpp"
+#include "tessera/tensor/builder.hpp"
+#include "tessera/tensor/matrix.hpp"
+#include "tessera/tensor/slice.hpp"
 #include "tessera/tensor/tensor.hpp"
