@@ -5,6 +5,7 @@
 #include "tessera/chem/energy.hpp"
 #include "tessera/comm/world.hpp"
 #include "tessera/contract/arrays.hpp"
+#include "tessera/contract/batch.hpp"
 #include "tessera/contract/contract.hpp"
 #include "tessera/index/contraction_spec.hpp"
 #include "tessera/io/hdf5.hpp"

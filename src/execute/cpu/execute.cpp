@@ -181,7 +181,7 @@ class Interpreter {
                 return false;
         const auto points = layout.batch.extent(), begin = points * ch.part / ch.parts,
                    end = points * (ch.part + 1) / ch.parts;
-        bool starts = ch.starts;
+        bool starts = ch.starts && !options_.resume;
         for (auto p = ch.first_product; p < ch.first_product + ch.products; ++p) {
             const auto& product = plan_.products[p];
             tessera::multiply_elements(tiles_.tile(Operand::a, product.a, product.at_a) + begin,
@@ -261,7 +261,7 @@ class Interpreter {
             x.chains.push_back({c + (h > 0 ? layout.batch.offset(h) : 0),
                                 matrix_c,
                                 {x.links.data() + first_link, x.links.size() - first_link},
-                                ch.starts});
+                                ch.starts && !options_.resume});
         }
         return flops;
     }
