@@ -83,15 +83,16 @@ TYPED_TEST(Bounds, AreOperandsWithZerosOutside) {
         }
         const auto a = this->random(draw, spec.a(), tilings), b = this->random(draw, spec.b(), tilings);
         ContractOptions options;
-        for (const auto& [label, tiling] : tilings) {
+        for (const auto& index : tilings) {
             if (draw.below(2)) continue;
+            const Tiling& tiling = index.second;
             const bool aligned = draw.below(2);
             const auto end = [&](int most) {
                 return aligned ? tiling.offsets()[static_cast<std::size_t>(draw.below(most + 1))]
                                : draw.below(static_cast<int>(tiling.extent()) + 1);
             };
             const auto x = end(static_cast<int>(tiling.tile_count())), y = end(static_cast<int>(tiling.tile_count()));
-            options.bounds.push_back({label, std::min(x, y), std::max(x, y)});
+            options.bounds.push_back({index.first, std::min(x, y), std::max(x, y)});
         }
         const auto slow_a = cleared(a, spec.a(), options.bounds), slow_b = cleared(b, spec.b(), options.bounds);
         ContractOptions plain;
