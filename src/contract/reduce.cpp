@@ -81,6 +81,14 @@ Shape shape_of(const TileGrid& result, const std::vector<Contribution>& contribu
     return Shape::from_sorted(result, std::move(ordinals), std::move(norms));
 }
 
+/// The tiles of x that go into the result, where others do not.
+std::optional<Shape> needed_of(const Shape& x, const std::vector<Contribution>& contributions) {
+    if (static_cast<std::int64_t>(contributions.size()) == x.tile_count()) return std::nullopt;
+    std::vector<ShapeEntry> entries;
+    for (const auto& c : contributions) entries.push_back({x.tile(c.slot), x.norm_of(c.slot)});
+    return Shape(x.grid(), std::move(entries));
+}
+
 /// Which index of x each index of the result is, where none is summed and none repeated.
 std::optional<Permutation> permutation_of(const std::string& in, const std::string& out) {
     if (in.size() != out.size()) return std::nullopt;
@@ -142,10 +150,15 @@ ReduceBytes reduce_bytes(const Shape& x, const Distribution* where, std::int64_t
                          const std::string& out, const Communicator& ranks) {
     const auto wanted = placement_of(x.grid(), where, in, out, ranks.size());
     const auto grid = result_grid(x.grid(), in, out);
-    const auto result = shape_of(grid, contributions_of(x, grid, in, out));
-    const bool there = where && (ranks.size() == 1 || *where == wanted.x);
-    return {there ? 0 : tile_storage_bytes(x, element_bytes, wanted.x, ranks.rank()),
-            tile_storage_bytes(result, element_bytes, wanted.result, ranks.rank())};
+    const auto contributions = contributions_of(x, grid, in, out);
+    const auto bytes = [&](const Shape& shape, const Distribution& dealt) {
+        return tile_storage_bytes(shape, element_bytes, dealt, ranks.rank());
+    };
+    ReduceBytes all{0, bytes(shape_of(grid, contributions), wanted.result)};
+    if (where && (ranks.size() == 1 || *where == wanted.x)) return all;
+    const auto needed = where ? needed_of(x, contributions) : std::nullopt;
+    all.copy = needed ? bytes(*needed, *where) + bytes(*needed, wanted.x) : bytes(x, wanted.x);
+    return all;
 }
 
 template <Scalar T>
@@ -165,8 +178,20 @@ Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& o
     Placement where(comm, {});
     if (comm.size() > 1) {
         const auto wanted = placement_of(x.grid(), &x.distribution(), in, out, comm.size());
-        if (!(x.distribution() == wanted.x))
-            return reduce(redistribute(x, wanted.x), in, out, threads, 0, std::nullopt, alpha, conjugated);
+        if (!(x.distribution() == wanted.x)) {
+            // Of a diagonal only its tiles move.
+            std::optional<Tensor<T>> part;
+            if (const auto needed =
+                    needed_of(x.shape(), contributions_of(x.shape(), result_grid(x.grid(), in, out), in, out)))
+                part = Tensor<T>::generate(
+                    *needed,
+                    [&](const TileInfo& info, std::span<T> tile) {
+                        std::ranges::copy(x.tile(info.coordinates), tile.begin());
+                    },
+                    threads, x.placement());
+            return reduce(redistribute(part ? *part : x, wanted.x), in, out, threads, 0, std::nullopt, alpha,
+                          conjugated);
+        }
         where.distribution = wanted.result;
     }
     const auto& grid = x.grid();
