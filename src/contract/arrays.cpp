@@ -179,6 +179,8 @@ ContractReport contract_arrays(std::string_view text, const ArrayView<const T>& 
     for (const auto* x : {&la, &lb})
         require(!may_share(*x, lc), "contraction '{}': {} and the result share memory", spec.text(), x->name);
     require(options.filter == 0, "filter {}: arrays have no tiles to drop; contract tensors", options.filter);
+    require(options.bounds.empty(), "contraction '{}': bounds are for tensors; give views of those elements",
+            spec.text());
     require(!options.result_shape && !options.result_distribution,
             "contraction '{}': the result is an array, which has neither shape nor distribution", spec.text());
     require(!here.communicator || here.communicator->size() == 1,

@@ -9,6 +9,7 @@
 #include "base/check.hpp"
 #include "base/clock.hpp"
 #include "base/parallel.hpp"
+#include "base/units.hpp"
 #include "comm/same_on_all.hpp"
 #include "contract/execute_planned.hpp"
 #include "contract/planned_impl.hpp"
@@ -35,16 +36,22 @@ Executed<T> plan_and_execute(std::string_view text, const ContractOperand<T>& a,
         const auto planned = plan_here(question, here, ranks);
         require_operands(planned.impl(), a, b, old);
         return done(planned,
-                    execute_prepared(planned.impl(), PreparedOperands<T>(question.spec, a, b, here.threads, ranks), old,
+                    execute_prepared(planned.impl(),
+                                     PreparedOperands<T>(question.spec, a, b, options.bounds, here.threads, ranks), old,
                                      consume, watch));
     }
     check_question(question, here);
     const auto reducing = require_room_to_reduce(question, here, ranks);
-    const PreparedOperands<T> operands(question.spec, a, b, here.threads, ranks);
+    const PreparedOperands<T> operands(question.spec, a, b, options.bounds, here.threads, ranks);
     const auto x = operands.a->operand(), y = operands.b->operand();
     const auto& spec = question.spec;
     const auto reduced = spec.reduced_labels(0) + "," + spec.reduced_labels(1) + "->" + spec.c();
-    auto again = question_of<T>(reduced, shape_of(x), shape_of(y), c ? &*c : nullptr, options, how);
+    auto left = options;  // bounds of labels that are gone are done with
+    std::erase_if(left.bounds, [&](const IndexBounds& range) {
+        return spec.reduced_labels(0).find(range.label) == std::string::npos &&
+               spec.reduced_labels(1).find(range.label) == std::string::npos;
+    });
+    auto again = question_of<T>(reduced, shape_of(x), shape_of(y), c ? &*c : nullptr, left, how);
     again.reducing = reducing;
     for (const auto& [n, operand] : {std::pair{0, &a}, {1, &b}})
         if (spec.needs_reduction(n) && operand->stored()) again.held_bytes += operand->stored()->tile_bytes();
@@ -86,12 +93,26 @@ ContractReport contract_into(std::string_view spec, const std::type_identity_t<C
 
 namespace {
 
+/// What bounds leave of the operand: a copy, with room for both.
 template <Scalar T>
-Contraction<T> run_one(std::string_view text, const Tensor<T>& a, const Tensor<T>* old, const Resources& here,
+Tensor<T> bounded_within(const Tensor<T>& x, const Box& window, const Resources& here) {
+    const auto bytes =
+        tile_storage_bytes(bounded_shape(x.shape(), window), sizeof(T), x.distribution(), x.communicator().rank());
+    const auto needed = largest_on_all(x.communicator(), x.tile_bytes() + bytes);
+    if (here.memory > 0 && needed > here.memory)
+        throw BudgetError(fmt::format("a memory budget of {} ({} bytes) is too small for an operand and what bounds "
+                                      "leave of it: that alone takes {} ({} bytes)",
+                                      format_bytes(here.memory), here.memory, format_bytes(needed), needed),
+                          here.memory, needed);
+    return bounded(x, window, false, here.threads);
+}
+
+template <Scalar T>
+Contraction<T> run_one(std::string_view text, const Tensor<T>& whole, const Tensor<T>* old, const Resources& here,
                        const ContractOptions& options) {
     const double start = now_seconds();
     const ContractionSpec spec(text);
-    const TileGrid grid = spec.result_grid(a.grid());
+    const TileGrid grid = spec.result_grid(whole.grid());
     const T alpha = scalar_of<T>(options.alpha, "alpha"), beta = scalar_of<T>(options.beta, "beta");
     require(old || beta == T(0), "beta is {}, but there is no C to add to: use contract_into", options.beta.real());
     require(options.filter >= 0 && std::isfinite(options.filter), "filter {} is not a finite number >= 0",
@@ -100,10 +121,20 @@ Contraction<T> run_one(std::string_view text, const Tensor<T>& a, const Tensor<T
     require(here.devices.empty() && here.device_memory == 0,
             "spec '{}': has one operand, which the cores work on; give no devices", spec.text());
     if (old) require_like_result(spec, old->grid(), grid);
+    std::optional<Tensor<T>> part;
+    if (!options.bounds.empty()) {
+        const TileGrid* const grids[] = {&whole.grid()};
+        require_bounds(spec, grids, options.bounds);
+        part = bounded_within(whole, window_of(spec, 0, whole.grid(), options.bounds), here);
+    }
+    const Tensor<T>& a = part ? *part : whole;
     const bool adds = old && beta != T(0);
     const auto added = adds ? std::optional(old->tile_bytes()) : std::nullopt;
-    Contraction<T> out{reduce(a, spec.a(), spec.c(), here.threads, here.memory, added, alpha, options.conjugate_a), {}};
+    Contraction<T> out{reduce(a, spec.a(), spec.c(), here.threads, here.memory, added, alpha, options.conjugate_a,
+                              part ? whole.tile_bytes() : 0),
+                       {}};
     out.report.bytes_a = a.tile_bytes();
+    if (part) out.report.bytes_a += whole.tile_bytes();
     const auto bytes = reduce_bytes(a.shape(), &a.distribution(), sizeof(T), spec.a(), spec.c(), a.communicator());
     out.report.peak_host_bytes = out.report.bytes_a + bytes.copy + bytes.result;
     if (adds) {

@@ -91,9 +91,16 @@ void add_trace(ContractReport& report, bool traced, Communicator& ranks) {
 }
 
 template <Scalar T>
-void require_operand(const char* name, const PlannedContraction::Impl& planned, const ContractOperand<T>& x,
+void require_operand(int number, const PlannedContraction::Impl& planned, const ContractOperand<T>& x,
                      const Shape& shape, SourceKind source, bool reduced, const Distribution& where) {
-    require_planned_shape(name, shape, x.shape(), planned.plan.filter > 0);
+    const char* name = number == 0 ? "A" : "B";
+    const auto& bounds = planned.options.bounds;
+    if (bounds.empty() || !(x.shape().grid() == shape.grid()))
+        require_planned_shape(name, shape, x.shape(), planned.plan.filter > 0);
+    else
+        require_planned_shape(name, shape,
+                              bounded_shape(x.shape(), window_of(planned.spec, number, shape.grid(), bounds)),
+                              planned.plan.filter > 0);
     if (x.made()) {
         require(static_cast<bool>(x.made()->make), "operand {} is made on demand, but has no function to make it",
                 name);
@@ -137,9 +144,9 @@ void require_operands(const PlannedContraction::Impl& planned, const ContractOpe
             name(ScalarTraits<T>::kind), name(plan.scalar));
     require(!planned.into || old, "the plan adds to a C: use execute_into");
     require(planned.into || !old, "the plan is not one of plan_into: execute it, or plan with the C");
-    require_operand("A", planned, a, planned.shape_a(), plan.source_a, planned.original_a.has_value(),
+    require_operand(0, planned, a, planned.shape_a(), plan.source_a, planned.original_a.has_value(),
                     plan.distribution_a);
-    require_operand("B", planned, b, planned.shape_b(), plan.source_b, planned.original_b.has_value(),
+    require_operand(1, planned, b, planned.shape_b(), plan.source_b, planned.original_b.has_value(),
                     plan.distribution_b);
     if (old) require_old(planned, *old);
 }
@@ -231,7 +238,8 @@ Executed<T> execute_checked(const PlannedContraction& planned, const ContractOpe
                             const Tensor<T>* old, const TileConsumer<T>* consume, const Watch& watch) {
     const auto& p = planned.impl();
     require_operands(p, a, b, old);
-    return execute_prepared(p, PreparedOperands<T>(p.spec, a, b, p.here.threads, *p.ranks), old, consume, watch);
+    return execute_prepared(p, PreparedOperands<T>(p.spec, a, b, p.options.bounds, p.here.threads, *p.ranks), old,
+                            consume, watch);
 }
 
 }  // namespace

@@ -32,11 +32,13 @@ std::string describe(const Shape& shape, bool norms) {
 }
 
 std::string describe(const std::optional<Distribution>& distribution) {
-    if (!distribution) return "default";
-    std::string text = fmt::format("{} ranks:", distribution->ranks());
-    for (const auto& axis : distribution->axes())
-        text += fmt::format(" {}{}", axis.ranks, axis.deal == Distribution::Deal::cyclic ? "" : " blocked");
-    return text;
+    return distribution ? to_string(*distribution) : "default";
+}
+
+std::string describe(const std::vector<IndexBounds>& bounds) {
+    std::string text;
+    for (const auto& b : bounds) text += fmt::format("{}{} {}..{}", text.empty() ? "" : ", ", b.label, b.lo, b.hi);
+    return text.empty() ? "none" : text;
 }
 
 /// Ranks that call with different things would build different plans.
@@ -53,6 +55,7 @@ void require_same_call(Communicator& ranks, const PlanQuestion& q, const Resourc
                 {"beta", fmt::format("{} + {}i", o.beta.real(), o.beta.imag())},
                 {"conjugation of A and B", fmt::format("{} {}", o.conjugate_a, o.conjugate_b)},
                 {"the result's distribution", describe(o.result_distribution)},
+                {"bounds", describe(o.bounds)},
                 {"filter", fmt::format("{}", o.filter)},
                 {"the given result shape", o.result_shape ? describe(*o.result_shape, false) : "none"},
                 {"memory", fmt::format("{}", here.memory)},
@@ -76,6 +79,17 @@ std::int64_t stored_bytes(const OperandShape& x, ScalarKind scalar, const Commun
 }
 std::int64_t stored_bytes(const OperandShape& x, ScalarKind scalar, const Communicator& ranks) {
     return stored_bytes(x, scalar, ranks, Distribution::even(x.shape->grid(), ranks.size()));
+}
+
+/// Bytes on this rank that a bounded operand takes besides the tiles that are kept: those left out, and copies.
+std::int64_t bounds_bytes(const PlanQuestion& q, int n, const Communicator& ranks) {
+    const auto& parts = q.bounds[static_cast<std::size_t>(n)];
+    if (!parts.whole) return 0;
+    const auto& x = n == 0 ? q.a : q.b;
+    const auto bytes = [&](const Shape& shape) {
+        return stored_bytes({shape, x.source, x.distribution}, q.scalar, ranks);
+    };
+    return bytes(*parts.whole) - bytes(*parts.kept) + bytes(q.spec.needs_reduction(n) ? *parts.kept : *parts.cut);
 }
 
 /// An operand as the product sees it.
@@ -187,6 +201,7 @@ std::int64_t require_room_to_reduce(const PlanQuestion& q, const Resources& here
     if (!q.reduces()) return q.reducing;
     std::int64_t there = q.c ? stored_bytes(*q.c, q.scalar, ranks) : 0, peak = 0;
     for (const auto* x : {&q.a, &q.b}) there += stored_bytes(*x, q.scalar, ranks);
+    for (int n : {0, 1}) there += bounds_bytes(q, n, ranks);
     for (int n : {0, 1}) {
         if (!q.spec.needs_reduction(n)) continue;
         const auto& x = n == 0 ? q.a : q.b;
@@ -233,6 +248,7 @@ PlannedContraction plan_here(const PlanQuestion& q, const Resources& here, Commu
     std::int64_t others = q.held_bytes + (q.c ? stored_bytes(*q.c, q.scalar, ranks) : 0);
     for (const auto& [x, is] : {std::pair{&q.a, &a}, {&q.b, &b}})
         if (is->made) others += stored_bytes(*x, q.scalar, ranks);
+    for (int n : {0, 1}) others += bounds_bytes(q, n, ranks);
     request.other_bytes = largest_on_all(ranks, others);
 
     auto [plan, too_large] =

@@ -1,6 +1,7 @@
 #pragma once
 // What a PlannedContraction holds, and how one is made.
 
+#include <array>
 #include <exception>
 #include <optional>
 
@@ -39,6 +40,11 @@ struct PlanQuestion {
     const PlanOptions& how;
     std::int64_t held_bytes = 0;  // on this rank besides: what operands were reduced from
     std::int64_t reducing = 0;    // as in Impl, where they have been reduced already
+    /// Of operands that the options bound: a and b are then of the tiles that are kept.
+    struct Parts {
+        std::shared_ptr<const Shape> whole, kept, cut;
+    };
+    std::array<Parts, 2> bounds = {};
 
     bool reduces() const { return spec.needs_reduction(0) || spec.needs_reduction(1); }
 };
@@ -56,21 +62,26 @@ T scalar_of(std::complex<double> value, const char* what) {
     }
 }
 
+/// Leaves the operands what options.bounds leave of them.
+void bound_operands(PlanQuestion& question);
+
 template <Scalar T>
 PlanQuestion question_of(std::string_view spec, const OperandShape& a, const OperandShape& b, const OperandShape* c,
                          const ContractOptions& options, const PlanOptions& how) {
     const T alpha = scalar_of<T>(options.alpha, "alpha"), beta = scalar_of<T>(options.beta, "beta");
     require(c || beta == T(0), "beta is {}, but there is no C to add to: use contract_into or plan_into",
             options.beta.real());
-    return {ContractionSpec(spec),
-            a,
-            b,
-            c ? std::optional(*c) : std::nullopt,
-            ScalarTraits<T>::kind,
-            static_cast<double>(std::abs(alpha)),
-            static_cast<double>(std::abs(beta)),
-            options,
-            how};
+    PlanQuestion q{ContractionSpec(spec),
+                   a,
+                   b,
+                   c ? std::optional(*c) : std::nullopt,
+                   ScalarTraits<T>::kind,
+                   static_cast<double>(std::abs(alpha)),
+                   static_cast<double>(std::abs(beta)),
+                   options,
+                   how};
+    bound_operands(q);
+    return q;
 }
 
 /// What is known of an operand before the product: on several ranks, where it is.

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/check.hpp"
+#include "contract/bounds.hpp"
 #include "contract/reduce.hpp"
 #include "execute/cpu/execute.hpp"
 #include "kernels/tile_math.hpp"
@@ -16,11 +17,23 @@ namespace tessera {
 template <Scalar T>
 struct Prepared {
     std::optional<Tensor<T>> reduced;
+    std::optional<Tensor<T>> part;                // what bounds leave of an operand that is reduced
+    std::optional<GeneratedTensor<T>> made_part;  // or made
     const Tensor<T>* stored = nullptr;
     const GeneratedTensor<T>* made = nullptr;
+    /// Of a stored operand with bounds: by slot of what is left, the slot of the whole, or that of a copy of the tile.
+    struct Place {
+        std::int64_t slot = 0;
+        bool copied = false;
+    };
+    std::vector<Place> places;
+    std::optional<Tensor<T>> copies;
 
-    Prepared(const ContractionSpec& spec, int operand, const ContractOperand<T>& x, int threads, Communicator& ranks)
+    Prepared(const ContractionSpec& spec, int operand, const ContractOperand<T>& x,
+             const std::vector<IndexBounds>& bounds, int threads, Communicator& ranks)
         : stored(x.stored()), made(x.made()) {
+        if (!bounds.empty())
+            bound(window_of(spec, operand, x.shape().grid(), bounds), spec.needs_reduction(operand), threads);
         if (!spec.needs_reduction(operand)) return;
         const auto in = spec.labels(operand), out = spec.reduced_labels(operand);
         // A diagonal or a sum of an operand that is made on demand needs its tiles once, before the product.
@@ -35,9 +48,30 @@ struct Prepared {
     Prepared(const Prepared&) = delete;
     Prepared& operator=(const Prepared&) = delete;
 
+    void bound(const Box& window, bool reduces, int threads) {
+        if (made) {
+            made = &made_part.emplace(bounded(*made, window));
+        } else if (reduces) {
+            stored = &part.emplace(bounded(*stored, window, false, threads));
+        } else {
+            copies = bounded(*stored, window, true, threads);
+            const Shape kept = bounded_shape(stored->shape(), window);
+            for (const auto tile : kept.ordinals()) {
+                const auto copy = copies->shape().find(TileOrdinal{tile});
+                places.push_back({copy ? *copy : *stored->shape().find(TileOrdinal{tile}), copy.has_value()});
+            }
+        }
+    }
+
     ContractOperand<T> operand() const { return stored ? ContractOperand<T>(*stored) : ContractOperand<T>(*made); }
     /// A filter counts with the norms of the shape, so made tiles are held against them.
     TileSource<T> source(bool filtered) const {
+        if (stored && copies)
+            return {[this](std::int64_t slot) {
+                        const Place& at = places[static_cast<std::size_t>(slot)];
+                        return (at.copied ? *copies : *stored).impl().tile(at.slot);
+                    },
+                    {}};
         if (stored) return {[t = &stored->impl()](std::int64_t slot) { return t->tile(slot); }, {}};
         if (!filtered) return {{}, made->make, made->on_device};
         return {{},
@@ -66,11 +100,11 @@ void together(Communicator& ranks, Work&& work) {
 template <Scalar T>
 struct PreparedOperands {
     std::optional<Prepared<T>> a, b;
-    PreparedOperands(const ContractionSpec& spec, const ContractOperand<T>& x, const ContractOperand<T>& y, int threads,
-                     Communicator& ranks) {
+    PreparedOperands(const ContractionSpec& spec, const ContractOperand<T>& x, const ContractOperand<T>& y,
+                     const std::vector<IndexBounds>& bounds, int threads, Communicator& ranks) {
         together(ranks, [&] {
-            a.emplace(spec, 0, x, threads, ranks);
-            b.emplace(spec, 1, y, threads, ranks);
+            a.emplace(spec, 0, x, bounds, threads, ranks);
+            b.emplace(spec, 1, y, bounds, threads, ranks);
         });
     }
 };

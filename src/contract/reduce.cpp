@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "base/check.hpp"
 #include "base/parallel.hpp"
@@ -80,6 +81,29 @@ Shape shape_of(const TileGrid& result, const std::vector<Contribution>& contribu
     return Shape::from_sorted(result, std::move(ordinals), std::move(norms));
 }
 
+/// The tiles of x that go into the result, where others do not.
+std::optional<Shape> needed_of(const Shape& x, const std::vector<Contribution>& contributions) {
+    if (static_cast<std::int64_t>(contributions.size()) == x.tile_count()) return std::nullopt;
+    std::vector<ShapeEntry> entries;
+    for (const auto& c : contributions) entries.push_back({x.tile(c.slot), x.norm_of(c.slot)});
+    return Shape(x.grid(), std::move(entries));
+}
+
+/// Which index of x each index of the result is, where none is summed and none repeated.
+std::optional<Permutation> permutation_of(const std::string& in, const std::string& out) {
+    if (in.size() != out.size()) return std::nullopt;
+    std::vector<int> map;
+    for (char l : out) map.push_back(static_cast<int>(in.find(l)));
+    return Permutation(std::span<const int>(map));
+}
+
+/// Where the result of x lies, and x itself must: a permutation leaves every tile on its rank.
+ReducePlacement placement_of(const TileGrid& grid, const Distribution* where, const std::string& in,
+                             const std::string& out, int ranks) {
+    if (const auto p = permutation_of(in, out); p && where) return {*where, where->permuted(*p)};
+    return reduce_placement(grid, in, out, ranks);
+}
+
 }  // namespace
 
 /// Ranks dealt along one kept label only, the one with the most tiles: whatever goes into a tile of the result is then
@@ -124,22 +148,27 @@ Shape reduced_shape(const Shape& x, const std::string& in, const std::string& ou
 
 ReduceBytes reduce_bytes(const Shape& x, const Distribution* where, std::int64_t element_bytes, const std::string& in,
                          const std::string& out, const Communicator& ranks) {
-    const auto wanted = reduce_placement(x.grid(), in, out, ranks.size());
+    const auto wanted = placement_of(x.grid(), where, in, out, ranks.size());
     const auto grid = result_grid(x.grid(), in, out);
-    const auto result = shape_of(grid, contributions_of(x, grid, in, out));
-    const bool there = where && (ranks.size() == 1 || *where == wanted.x);
-    return {there ? 0 : tile_storage_bytes(x, element_bytes, wanted.x, ranks.rank()),
-            tile_storage_bytes(result, element_bytes, wanted.result, ranks.rank())};
+    const auto contributions = contributions_of(x, grid, in, out);
+    const auto bytes = [&](const Shape& shape, const Distribution& dealt) {
+        return tile_storage_bytes(shape, element_bytes, dealt, ranks.rank());
+    };
+    ReduceBytes all{0, bytes(shape_of(grid, contributions), wanted.result)};
+    if (where && (ranks.size() == 1 || *where == wanted.x)) return all;
+    const auto needed = where ? needed_of(x, contributions) : std::nullopt;
+    all.copy = needed ? bytes(*needed, *where) + bytes(*needed, wanted.x) : bytes(x, wanted.x);
+    return all;
 }
 
 template <Scalar T>
 Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& out, int threads, std::int64_t memory,
-                 std::optional<std::int64_t> added, std::type_identity_t<T> alpha, bool conjugated) {
+                 std::optional<std::int64_t> added, std::type_identity_t<T> alpha, bool conjugated, std::int64_t held) {
     Communicator& comm = x.communicator();
     if (memory > 0) {
         const auto bytes = reduce_bytes(x.shape(), &x.distribution(), sizeof(T), in, out, comm);
-        const auto needed =
-            largest_on_all(comm, x.tile_bytes() + bytes.copy + bytes.result + (added ? 2 * *added + bytes.result : 0));
+        const auto needed = largest_on_all(
+            comm, held + x.tile_bytes() + bytes.copy + bytes.result + (added ? 2 * *added + bytes.result : 0));
         if (needed > memory)
             throw BudgetError(fmt::format("a memory budget of {} ({} bytes) is too small for '{}->{}': the smallest "
                                           "that works is {} ({} bytes)",
@@ -148,9 +177,21 @@ Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& o
     }
     Placement where(comm, {});
     if (comm.size() > 1) {
-        const auto wanted = reduce_placement(x.grid(), in, out, comm.size());
-        if (!(x.distribution() == wanted.x))
-            return reduce(redistribute(x, wanted.x), in, out, threads, 0, std::nullopt, alpha, conjugated);
+        const auto wanted = placement_of(x.grid(), &x.distribution(), in, out, comm.size());
+        if (!(x.distribution() == wanted.x)) {
+            // Of a diagonal only its tiles move.
+            std::optional<Tensor<T>> part;
+            if (const auto needed =
+                    needed_of(x.shape(), contributions_of(x.shape(), result_grid(x.grid(), in, out), in, out)))
+                part = Tensor<T>::generate(
+                    *needed,
+                    [&](const TileInfo& info, std::span<T> tile) {
+                        std::ranges::copy(x.tile(info.coordinates), tile.begin());
+                    },
+                    threads, x.placement());
+            return reduce(redistribute(part ? *part : x, wanted.x), in, out, threads, 0, std::nullopt, alpha,
+                          conjugated);
+        }
         where.distribution = wanted.result;
     }
     const auto& grid = x.grid();
@@ -159,9 +200,7 @@ Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& o
     const Shape shape = shape_of(result, contributions);
 
     // Nothing summed, no diagonal: every tile is one tile of x, transposed. Few large tiles use all threads each.
-    if (in.size() == out.size()) {
-        std::vector<int> permutation;
-        for (char l : out) permutation.push_back(static_cast<int>(in.find(l)));
+    if (const auto permutation = permutation_of(in, out)) {
         kernels::TransposePlanCache plans;
         const bool few = shape.tile_count() < 2 * resolve_threads(threads);
         kernels::TransposeArguments<T> arguments;
@@ -174,8 +213,8 @@ Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& o
                 const auto from = std::lower_bound(contributions.begin(), contributions.end(), info.tile.value,
                                                    [](const Contribution& p, std::int64_t to) { return p.to < to; });
                 const auto extents = grid.tile_extents(x.shape().tile(from->slot));
-                kernels::transpose(*plans.get(extents, permutation, sizeof(T)), x.impl().tile(from->slot), tile.data(),
-                                   arguments);
+                kernels::transpose(*plans.get(extents, permutation->map(), sizeof(T)), x.impl().tile(from->slot),
+                                   tile.data(), arguments);
             },
             few ? 1 : threads, where);
     }
@@ -209,7 +248,7 @@ Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& o
 
 #define TESSERA_INSTANTIATE(T)                                                                             \
     template Tensor<T> reduce(const Tensor<T>&, const std::string&, const std::string&, int, std::int64_t, \
-                              std::optional<std::int64_t>, std::type_identity_t<T>, bool);
+                              std::optional<std::int64_t>, std::type_identity_t<T>, bool, std::int64_t);
 TESSERA_INSTANTIATE(float)
 TESSERA_INSTANTIATE(double)
 TESSERA_INSTANTIATE(std::complex<float>)

@@ -30,10 +30,11 @@ ReduceBytes reduce_bytes(const Shape& x, const Distribution* where, std::int64_t
 /// alpha times (the conjugate of) x, from labels `in` (repeats are diagonals) to `out` (each at most once); labels not
 /// in `out` are summed. Sums run over the tiles in ascending ordinal and over elements in row-major order: the same
 /// bits always. memory > 0: BudgetError before any work, on all ranks, where x and its reduce_bytes() are more on one
-/// of them; with `added` bytes of a tensor that the result will be added to also that tensor and the sum.
+/// of them; with `added` bytes of a tensor that the result will be added to also that tensor and the sum. `held` bytes
+/// are taken besides.
 template <Scalar T>
 Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& out, int threads,
                  std::int64_t memory = 0, std::optional<std::int64_t> added = std::nullopt,
-                 std::type_identity_t<T> alpha = T(1), bool conjugated = false);
+                 std::type_identity_t<T> alpha = T(1), bool conjugated = false, std::int64_t held = 0);
 
 }  // namespace tessera

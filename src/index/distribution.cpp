@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.hpp"
+#include "base/hash.hpp"
 
 namespace tessera {
 
@@ -16,6 +17,29 @@ std::int64_t block_owner(std::int64_t t, std::int64_t tiles, std::int64_t n) {
     return t < in_longer ? t / (each + 1) : longer + (t - in_longer) / each;
 }
 
+/// The coordinate of tile t on an axis.
+std::int64_t coordinate(const Distribution::Axis& axis, std::int64_t t, std::int64_t tiles) {
+    switch (axis.deal) {
+        case Distribution::Deal::cyclic:
+            return t % axis.ranks;
+        case Distribution::Deal::blocked:
+            return block_owner(t, tiles, axis.ranks);
+        case Distribution::Deal::mapped:
+            break;
+    }
+    require(t < static_cast<std::int64_t>(axis.map.size()), "distribution: tile {} of an index dealt by a list of {}",
+            t, axis.map.size());
+    return axis.map[static_cast<std::size_t>(t)];
+}
+
+/// Steps of a grid whose last dimension counts fastest.
+std::vector<std::int64_t> row_major_steps(const std::vector<Distribution::Axis>& axes) {
+    std::vector<std::int64_t> steps(axes.size());
+    std::int64_t step = 1;
+    for (std::size_t d = axes.size(); d-- > 0; step *= axes[d].ranks) steps[d] = axes[d].ranks == 1 ? 0 : step;
+    return steps;
+}
+
 }  // namespace
 
 Distribution::Distribution(int ranks, std::vector<Axis> axes) : ranks_(ranks), axes_(std::move(axes)) {
@@ -27,8 +51,72 @@ Distribution::Distribution(int ranks, std::vector<Axis> axes) : ranks_(ranks), a
         require(axes_[d].ranks >= 1, "distribution: index {} is dealt to {} ranks, at least 1 is needed", d,
                 axes_[d].ranks);
         product = checked_multiply(product, axes_[d].ranks, "distribution: ranks");
+        require(axes_[d].map.empty() || axes_[d].deal == Deal::mapped,
+                "distribution: index {} has a list of {} tiles, but is not dealt by it", d, axes_[d].map.size());
+        for (std::size_t t = 0; t < axes_[d].map.size(); ++t)
+            require(axes_[d].map[t] >= 0 && axes_[d].map[t] < axes_[d].ranks,
+                    "distribution: tile {} of index {} is dealt to {}, which is outside 0..{}", t, d, axes_[d].map[t],
+                    axes_[d].ranks - 1);
+        if (axes_[d].ranks == 1 && axes_[d].deal == Deal::mapped) axes_[d] = Axis{};
     }
     require(product <= ranks, "distribution: a grid of {} ranks, but there are {}", product, ranks);
+    steps_ = row_major_steps(axes_);
+}
+
+Distribution Distribution::from_maps(int ranks, std::vector<std::vector<std::int32_t>> maps,
+                                     std::vector<std::int32_t> sides) {
+    require(sides.empty() || sides.size() == maps.size(), "distribution: a grid of {} dimensions for {} lists",
+            sides.size(), maps.size());
+    std::vector<Axis> axes;
+    for (std::size_t d = 0; d < maps.size(); ++d) {
+        Axis axis{1, Deal::mapped, std::move(maps[d])};
+        if (!sides.empty())
+            axis.ranks = sides[d];
+        else if (!axis.map.empty())
+            axis.ranks = std::max(0, *std::max_element(axis.map.begin(), axis.map.end())) + 1;
+        axes.push_back(std::move(axis));
+    }
+    return Distribution(ranks, std::move(axes));
+}
+
+Distribution Distribution::permuted(const Permutation& p) const {
+    Distribution out = *this;
+    if (axes_.empty()) return out;
+    require(p.rank() == static_cast<int>(axes_.size()), "distribution: permutation {} of {} axes", to_string(p),
+            axes_.size());
+    for (int d = 0; d < p.rank(); ++d) {
+        out.axes_[static_cast<std::size_t>(d)] = axes_[static_cast<std::size_t>(p[d])];
+        out.steps_[static_cast<std::size_t>(d)] = steps_[static_cast<std::size_t>(p[d])];
+    }
+    return out;
+}
+
+Distribution Distribution::sliced(const TileGrid& grid, const IndexVector& first, const IndexVector& count) const {
+    require_fits(grid);
+    Distribution out = *this;
+    for (std::size_t d = 0; d < axes_.size(); ++d) {
+        const int i = static_cast<int>(d);
+        const std::int64_t tiles = grid.tiling(i).tile_count();
+        Axis& axis = out.axes_[d];
+        if (axis.ranks == 1 || count[i] == tiles || (axis.deal == Deal::cyclic && first[i] % axis.ranks == 0)) continue;
+        axis.deal = Deal::mapped;
+        axis.map.clear();
+        for (std::int64_t t = first[i]; t < first[i] + count[i]; ++t)
+            axis.map.push_back(static_cast<std::int32_t>(coordinate(axes_[d], t, tiles)));
+    }
+    return out;
+}
+
+void Distribution::require_fits(const TileGrid& grid) const {
+    if (axes_.empty()) return;
+    require(static_cast<int>(axes_.size()) == grid.rank(), "tensor: {} indices dealt to {}", grid.rank(),
+            to_string(*this));
+    for (int d = 0; d < grid.rank(); ++d) {
+        const Axis& axis = axes_[static_cast<std::size_t>(d)];
+        require(axis.deal != Deal::mapped || static_cast<std::int64_t>(axis.map.size()) == grid.tiling(d).tile_count(),
+                "tensor: index {} has {} tiles, but is dealt by a list of {}", d, grid.tiling(d).tile_count(),
+                axis.map.size());
+    }
 }
 
 Distribution Distribution::even(const TileGrid& grid, int ranks) {
@@ -72,9 +160,7 @@ int Distribution::owner(const TileGrid& grid, TileOrdinal tile) const {
         rest -= at * stride;
         const Axis& axis = axes_[static_cast<std::size_t>(d)];
         if (axis.ranks == 1) continue;
-        owner =
-            owner * axis.ranks +
-            (axis.deal == Deal::cyclic ? at % axis.ranks : block_owner(at, grid.tiling(d).tile_count(), axis.ranks));
+        owner += steps_[static_cast<std::size_t>(d)] * coordinate(axis, at, grid.tiling(d).tile_count());
     }
     return static_cast<int>(owner);
 }
@@ -83,9 +169,16 @@ std::string to_string(const Distribution& d) {
     std::string text = fmt::format("{} rank{}", d.ranks(), d.ranks() == 1 ? "" : "s");
     for (std::size_t i = 0; i < d.axes().size(); ++i) {
         const auto& axis = d.axes()[i];
-        text += fmt::format("{}{}{}", i == 0 ? " as " : " x ", axis.ranks,
-                            axis.deal == Distribution::Deal::blocked && axis.ranks > 1 ? " blocked" : "");
+        text += fmt::format("{}{}", i == 0 ? " as " : " x ", axis.ranks);
+        if (axis.ranks == 1) continue;
+        if (axis.deal == Distribution::Deal::blocked) text += " blocked";
+        if (axis.deal != Distribution::Deal::mapped) continue;
+        std::uint64_t h = axis.map.size();
+        for (const auto r : axis.map) h = combine(h, static_cast<std::uint64_t>(r));
+        text += fmt::format(" by list {:08x}", h >> 32);
     }
+    if (const auto& steps = d.steps(); steps != row_major_steps(d.axes()))
+        text += fmt::format(", in steps of {}", fmt::join(steps, " x "));
     return text;
 }
 

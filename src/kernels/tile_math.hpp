@@ -22,6 +22,13 @@ TESSERA_API double tile_norm(const T* x, std::int64_t n);
 /// Sum of conj(x) y.
 template <Scalar T>
 TESSERA_API T tile_dot(const T* x, const T* y, std::int64_t n);
+/// z = x y + z (or + 0), element by element: each as a tile product of one link and one k makes it (gemm.hpp).
+struct ElementFlags {
+    bool overwrite = false;  // z is not read
+    bool conjugate_x = false, conjugate_y = false;
+};
+template <Scalar T>
+TESSERA_API void multiply_elements(const T* x, const T* y, T* z, std::int64_t n, ElementFlags flags);
 template <Scalar T>
 TESSERA_API double tile_max_abs(const T* x, std::int64_t n);
 /// As memcpy, but what is written stays out of the caches.

@@ -2,7 +2,6 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <optional>
 
 #include "base/check.hpp"
 #include "base/hash.hpp"
@@ -11,41 +10,12 @@
 #include "storage/dry_run.hpp"
 #include "tensor/checksum.hpp"
 #include "tensor/tensor_impl.hpp"
+#include "tensor/two_tensors.hpp"
 #include "tessera/tensor/tensor.hpp"
 
 namespace tessera {
 
 namespace {
-
-template <Scalar T>
-void require_same_grid(const char* operation, const Tensor<T>& x, const Tensor<T>& y) {
-    require(x.rank() == y.rank(), "{}: tensors of rank {} and {}", operation, x.rank(), y.rank());
-    for (int d = 0; d < x.rank(); ++d)
-        require(x.grid().tiling(d) == y.grid().tiling(d), "{}: index {} is {} in one tensor and {} in the other: {}",
-                operation, d, to_string(x.grid().tiling(d)), to_string(y.grid().tiling(d)),
-                first_difference(x.grid().tiling(d), y.grid().tiling(d)));
-}
-
-/// A tensor as another one is dealt: itself, or a copy on its way there.
-template <Scalar T>
-class DealtLike {
-  public:
-    DealtLike(const char* operation, const Tensor<T>& x, const Tensor<T>& like) : x_(&x) {
-        const bool alone = x.communicator().size() == 1 && like.communicator().size() == 1;
-        require(alone || &x.communicator() == &like.communicator(),
-                "{}: tensors on different communicators, of {} and {} ranks", operation, x.communicator().size(),
-                like.communicator().size());
-        if (!alone && !(x.distribution() == like.distribution())) {
-            moved_ = redistribute(x, like.distribution());
-            x_ = &*moved_;
-        }
-    }
-    const Tensor<T>& operator*() const { return *x_; }
-
-  private:
-    const Tensor<T>* x_;
-    std::optional<Tensor<T>> moved_;
-};
 
 /// Tiles that are in either shape, norms zero.
 Shape united(const Shape& x, const Shape& y) {
@@ -133,18 +103,7 @@ T dot(const Tensor<T>& x, const Tensor<T>& given) {
         if (const auto other = y.shape().find(x.shape().tile(s)))
             partial[s] = tile_dot(x.impl().tile(s), y.impl().tile(*other), x.impl().elements(s));
     });
-    // The owners' values, exact as doubles, then one sum in canonical order on every rank.
-    if (!x.impl().one_rank()) {
-        constexpr std::size_t parts = is_complex<T> ? 2 : 1;
-        std::vector<double> values(partial.size() * parts);
-        auto* reals = reinterpret_cast<RealOf<T>*>(partial.data());
-        std::copy_n(reals, values.size(), values.begin());
-        x.impl().collect(values);
-        for (std::size_t i = 0; i < values.size(); ++i) reals[i] = static_cast<RealOf<T>>(values[i]);
-    }
-    T sum{};
-    for (const T& p : partial) sum += p;
-    return sum;
+    return sum_of_tiles(x.communicator(), std::move(partial));
 }
 
 template <Scalar T>

@@ -50,8 +50,7 @@ Tensor<T>::Impl::Impl(Shape s, Placement where, MemoryBudget* budget, const std:
     const auto& d = placement.distribution;
     require(d.ranks() == placement.communicator->size(), "tensor: dealt to {}, but its communicator has {}",
             to_string(d), placement.communicator->size());
-    require(d.axes().empty() || static_cast<int>(d.axes().size()) == shape.grid().rank(),
-            "tensor: {} indices dealt to {}", shape.grid().rank(), to_string(d));
+    d.require_fits(shape.grid());
     const bool alone = one_rank();
     const int me = placement.communicator->rank();
     offsets.reserve(static_cast<std::size_t>(shape.tile_count()) + 1);
@@ -153,11 +152,29 @@ std::span<const T> Tensor<T>::tile(const IndexVector& coordinates) const {
 }
 
 template <Scalar T>
-void Tensor<T>::for_each_tile(const std::function<void(const TileInfo&, std::span<const T>)>& visit) const {
-    for (std::int64_t i = 0; i < impl_->local_count(); ++i) {
+void Tensor<T>::for_each_tile(const std::function<void(const TileInfo&, std::span<const T>)>& visit,
+                              int threads) const {
+    if (DryRun::current()) return;
+    parallel_for(impl_->local_count(), threads, 1, [&](std::int64_t i) {
         const std::int64_t s = impl_->local_slot(i);
         visit(tile_info(grid(), shape().tile(s)), tile(s));
-    }
+    });
+}
+
+template <Scalar T>
+void Tensor<T>::update_tiles(const std::function<T(const IndexVector&, T)>& change, int threads) {
+    update_tiles(
+        [&](const TileInfo& info, std::span<T> tile) {
+            IndexVector at = info.begin;
+            for (T& element : tile) {
+                element = change(at, element);
+                for (int d = at.size() - 1; d >= 0; --d) {
+                    if (++at[d] < info.begin[d] + info.extents[d]) break;
+                    at[d] = info.begin[d];
+                }
+            }
+        },
+        threads);
 }
 
 template <Scalar T>

@@ -16,6 +16,7 @@
 #include "tessera/comm/mpi.hpp"
 #include "tessera/comm/world.hpp"
 #include "tessera/contract/contract.hpp"
+#include "tessera/tensor/slice.hpp"
 
 namespace tessera {
 namespace {
@@ -239,10 +240,10 @@ struct SeenByMpi {
 TEST(ContractAcrossRanks, BudgetOfOneOperandIsThatOfAllRanks) {
     if (testing::on_device) GTEST_SKIP() << "of the host's budget";
     Communicator& ranks = mpi_world();
-    const TileGrid grid{Tiling::uniform(24, 8), Tiling::uniform(8, 4), Tiling{8}};
+    const TileGrid grid{Tiling::uniform(24, 8), Tiling::uniform(8, 4), Tiling::uniform(8, 4)};
     const Distribution places[] = {Distribution::even(grid, ranks.size()), Distribution(ranks.size(), {{}, {}, {}})};
     for (const auto& place : places)
-        for (const char* spec : {"ijs->ij", "isj->j", "ijs->sji"}) {
+        for (const char* spec : {"ijs->ij", "isj->j", "ijs->sji", "iss->i"}) {
             const auto a = Tensor<double>::random(Shape::dense(grid), 1, 1, {ranks, place});
             Resources here{.threads = 1};
             double least[] = {2, 0};
@@ -261,6 +262,30 @@ TEST(ContractAcrossRanks, BudgetOfOneOperandIsThatOfAllRanks) {
             EXPECT_EQ(least[0], -least[1]) << spec << ": ranks name different budgets";
             EXPECT_EQ(contract(spec, a, here).report.peak_host_bytes, here.memory) << spec;
         }
+}
+
+/// A diagonal moves its own tiles and no others; a permutation, a slice, and bounds of one operand's tiles none.
+TEST(ContractAcrossRanks, OneOperandMovesNoMoreThanItNeeds) {
+    Communicator& ranks = mpi_world();
+    const Tiling t = Tiling::uniform(48, 6);
+    const auto a =
+        Tensor<double>::random(Shape::dense({t, t}), 1, 1, {ranks, Distribution::even({t, t}, ranks.size())});
+    const auto one = Tensor<double>::random(Shape::dense({t, t}), 1, 1);
+    const auto sent = [&](auto&& work) {
+        SeenByMpi seen;
+        work();
+        std::int64_t all[] = {seen.bytes};
+        ranks.sum(std::span<std::int64_t>(all));
+        return all[0];
+    };
+    for (const char* spec : {"ii->", "ii->i"}) {
+        std::uint64_t bits = 0;
+        EXPECT_LE(sent([&] { bits = checksum(contract(spec, a).tensor); }), 8 * 6 * 6 * 8) << spec;
+        EXPECT_EQ(bits, checksum(contract(spec, one).tensor)) << spec;
+    }
+    EXPECT_EQ(sent([&] { permute(a, {1, 0}); }), 0);
+    EXPECT_EQ(sent([&] { contract("ij->ji", a, {}, {.bounds = {{'i', 5, 40}}}); }), 0);
+    EXPECT_EQ(sent([&] { slice(a, {{5, 40}, {0, 48}}); }), 0);
 }
 
 /// An operand that is made on demand and reduced: what it takes on a rank is known before any work, to all ranks.

@@ -3,8 +3,8 @@
 
 #include <cstring>
 #include <limits>
-#include <random>
 
+#include "support/draw.hpp"
 #include "tensor/exchange.hpp"
 #include "tensor/tensor_impl.hpp"
 #include "tessera/base/error.hpp"
@@ -15,51 +15,10 @@ namespace tessera {
 namespace {
 
 using Deal = Distribution::Deal;
-
-/// The same on every rank, for all the random things are drawn from a seed alone.
-class Draw {
-  public:
-    explicit Draw(unsigned seed) : random_(seed) {}
-    int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
-    double unit() { return static_cast<double>(random_()) / 4294967296.0; }
-
-    TileGrid grid() {
-        std::vector<Tiling> tilings;
-        const int rank = below(5);
-        for (int d = 0; d < rank; ++d) {
-            std::vector<std::int64_t> sizes;
-            for (int t = 1 + below(5); t > 0; --t) sizes.push_back(1 + below(7));
-            tilings.push_back(Tiling::from_sizes(sizes));
-        }
-        return TileGrid(std::move(tilings));
-    }
-    Shape shape(const TileGrid& grid, double density) {
-        std::vector<ShapeEntry> entries;
-        for (std::int64_t o = 0; o < grid.tile_total(); ++o)
-            if (unit() < density) entries.push_back({TileOrdinal{o}, 0.5 + unit()});
-        return Shape(grid, std::move(entries));
-    }
-    Distribution distribution(const TileGrid& grid, int ranks) {
-        if (below(5) == 0) return Distribution(ranks, {});
-        if (below(5) == 0) return Distribution::even(grid, ranks);
-        std::vector<Distribution::Axis> axes(static_cast<std::size_t>(grid.rank()));
-        int left = ranks;
-        for (std::size_t i = axes.size(); i > 0; --i) {
-            auto& axis = axes[static_cast<std::size_t>(below(static_cast<int>(axes.size())))];
-            if (axis.ranks > 1) continue;
-            axis.ranks = 1 + below(left);
-            axis.deal = below(2) ? Deal::cyclic : Deal::blocked;
-            left /= axis.ranks;
-        }
-        return Distribution(ranks, std::move(axes));
-    }
-
-  private:
-    std::mt19937 random_;
-};
+using testing::Draw;
 
 template <class T>
-struct Ranks : testing::Test {
+struct Ranks : ::testing::Test {
     Communicator& ranks = mpi_world();
     Placement dealt(const Distribution& d) { return {ranks, d}; }
     void expect_same(const Tensor<T>& many, const Tensor<T>& one, const char* what) {
@@ -72,7 +31,7 @@ struct Ranks : testing::Test {
         }
     }
 };
-using Scalars = testing::Types<float, double, std::complex<float>, std::complex<double>>;
+using Scalars = ::testing::Types<float, double, std::complex<float>, std::complex<double>>;
 TYPED_TEST_SUITE(Ranks, Scalars);
 
 TYPED_TEST(Ranks, TheAlgebraHasOneRanksBits) {

@@ -94,5 +94,71 @@ TEST(Distribution, ErrorsNameTheValues) {
     EXPECT_NE(message([&] { Distribution().owner(grid, TileOrdinal{2}); }).find("tile number 2"), std::string::npos);
 }
 
+TEST(Distribution, ByLists) {
+    const TileGrid grid{Tiling{1, 1, 1}, Tiling{1, 1}};
+    // Element [i][j] of the grid of 2 x 3 ranks is rank 3 i + j.
+    const auto d = Distribution::from_maps(6, {{1, 0, 1}, {2, 0}}, {2, 3});
+    EXPECT_EQ(owners(d, grid), (std::vector<int>{5, 3, 2, 0, 5, 3}));
+    EXPECT_EQ(d, Distribution::from_maps(6, {{1, 0, 1}, {2, 0}}));  // sides from the lists
+    EXPECT_NE(to_string(d), to_string(Distribution::from_maps(6, {{1, 0, 1}, {0, 2}})));
+    EXPECT_EQ(Distribution::from_maps(4, {{0, 0}, {1, 3}}), Distribution::from_maps(4, {{}, {1, 3}}, {1, 4}));
+    const auto message = [](auto&& make) -> std::string {
+        try {
+            make();
+        } catch (const UserError& e) {
+            return e.what();
+        }
+        return "";
+    };
+    EXPECT_EQ(message([] {
+                  Distribution::from_maps(6, {{0, 2}, {0}}, {2, 1});
+              }),
+              "distribution: tile 1 of index 0 is dealt to 2, which is outside 0..1");
+    EXPECT_EQ(message([] {
+                  Distribution::from_maps(6, {{0, -1}});
+              }),
+              "distribution: tile 1 of index 0 is dealt to -1, which is outside 0..0");
+    EXPECT_EQ(message([] {
+                  Distribution::from_maps(2, {{0, 2}});
+              }),
+              "distribution: a grid of 3 ranks, but there are 2");
+    EXPECT_EQ(message([] {
+                  Distribution::from_maps(2, {{0, 1}}, {2, 1});
+              }),
+              "distribution: a grid of 2 dimensions for 1 lists");
+    EXPECT_EQ(message([&] {
+                  Distribution::from_maps(2, {{0, 1}, {0, 0}}).require_fits(grid);
+              }),
+              "tensor: index 0 has 3 tiles, but is dealt by a list of 2");
+}
+
+TEST(Distribution, FollowsPermutationsAndSlices) {
+    const TileGrid grid{Tiling{1, 1, 1, 1}, Tiling{1, 1, 1}, Tiling{1, 1, 1, 1, 1}};
+    const Distribution d(12, {{2, Deal::cyclic}, {3, Deal::blocked}, {2, Deal::mapped, {1, 1, 0, 1, 0}}});
+    const Permutation p{2, 0, 1};
+    const TileGrid turned{grid.tiling(2), grid.tiling(0), grid.tiling(1)};
+    const auto q = d.permuted(p);
+    const IndexVector first{1, 0, 2}, count{2, 2, 3};
+    const auto part = d.sliced(grid, first, count);
+    const TileGrid small{Tiling{1, 1}, Tiling{1, 1}, Tiling{1, 1, 1}};
+    for (std::int64_t o = 0; o < grid.tile_total(); ++o) {
+        const auto at = grid.coordinates(TileOrdinal{o});
+        EXPECT_EQ(q.owner(turned, turned.ordinal(p.apply(at))), d.owner(grid, TileOrdinal{o}));
+        IndexVector in = at;
+        bool inside = true;
+        for (int i = 0; i < 3; ++i) {
+            in[i] -= first[i];
+            inside &= in[i] >= 0 && in[i] < count[i];
+        }
+        if (inside) {
+            EXPECT_EQ(part.owner(small, small.ordinal(in)), d.owner(grid, TileOrdinal{o}));
+        }
+    }
+    EXPECT_EQ(q.permuted(p.inverse()), d);
+    EXPECT_NE(to_string(q), to_string(Distribution(12, {d.axes()[2], d.axes()[0], d.axes()[1]})));
+    EXPECT_EQ(d.sliced(grid, {0, 0, 0}, {4, 3, 5}), d);
+    EXPECT_EQ(Distribution(2, {{2}}).sliced(TileGrid{Tiling{1, 1, 1}}, {2}, {1}), Distribution(2, {{2}}));
+}
+
 }  // namespace
 }  // namespace tessera

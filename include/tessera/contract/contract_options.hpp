@@ -21,6 +21,13 @@
 
 namespace TESSERA_API tessera {
 
+/// Elements lo, lo + 1, ... hi - 1 of the index with this label.
+struct IndexBounds {
+    char label = 0;
+    std::int64_t lo = 0, hi = 0;
+    bool operator==(const IndexBounds&) const = default;
+};
+
 struct ContractOptions {
     std::complex<double> alpha = 1.0;
     std::complex<double> beta = 0.0;  // of the C that is added to: plan_into, contract_into
@@ -31,6 +38,9 @@ struct ContractOptions {
     const Shape* result_shape = nullptr;
     /// Where the result's tiles shall be; else where the algorithm likes them best (adding to a C: where C is).
     std::optional<Distribution> result_distribution = {};
+    /// Operands count as zero outside these ranges, of any indices: {{'P', 0, 500}}. Tiles outside cost nothing, no
+    /// tile inside is copied; only tiles that a range cuts are. The result keeps its grid (and beta C all of C).
+    std::vector<IndexBounds> bounds = {};
 };
 
 /// Watching a contraction while it runs.

@@ -6,18 +6,20 @@
 #include <vector>
 
 #include "tessera/base/api.hpp"
+#include "tessera/index/permutation.hpp"
 #include "tessera/index/tile_grid.hpp"
 
 namespace TESSERA_API tessera {
 
 /// An n-dimensional grid of ranks laid over a tile grid: each tensor index is dealt to the ranks of one dimension, tile
-/// by tile in turn (cyclic) or in contiguous blocks of tiles.
+/// by tile in turn (cyclic), in contiguous blocks of tiles, or as a list says (mapped).
 class Distribution {
   public:
-    enum class Deal : std::uint8_t { cyclic, blocked };
+    enum class Deal : std::uint8_t { cyclic, blocked, mapped };
     struct Axis {
         std::int32_t ranks = 1;
         Deal deal = Deal::cyclic;
+        std::vector<std::int32_t> map = {};  // mapped: which of the axis's ranks has each tile
         bool operator==(const Axis&) const = default;
     };
 
@@ -27,18 +29,33 @@ class Distribution {
     Distribution(int ranks, std::vector<Axis> axes);
     /// Ranks as square as they factor over the two indices with the most tiles.
     static Distribution even(const TileGrid& grid, int ranks);
+    /// One list per tensor index: tile t of index d is on coordinate maps[d][t] of the grid of ranks, whose last
+    /// dimension counts fastest. `sides` are the ranks along each index; not given, one more than the index's largest
+    /// coordinate.
+    static Distribution from_maps(int ranks, std::vector<std::vector<std::int32_t>> maps,
+                                  std::vector<std::int32_t> sides = {});
+
+    /// For the tensor whose index d is index p[d] of this one's: each tile stays with its rank.
+    Distribution permuted(const Permutation& p) const;
+    /// For the part of a tensor with this grid that has tiles first[d], first[d] + 1, ... count[d] of them: likewise.
+    Distribution sliced(const TileGrid& grid, const IndexVector& first, const IndexVector& count) const;
+    /// UserError where the grid has another number of indices, or of tiles along an index with a list.
+    void require_fits(const TileGrid& grid) const;
 
     int ranks() const { return ranks_; }
     const std::vector<Axis>& axes() const { return axes_; }
+    /// By how much the rank grows with each coordinate; 0 along an index on a single rank.
+    const std::vector<std::int64_t>& steps() const { return steps_; }
     int owner(const TileGrid& grid, TileOrdinal tile) const;
     bool operator==(const Distribution&) const = default;
 
   private:
     int ranks_ = 1;
     std::vector<Axis> axes_;
+    std::vector<std::int64_t> steps_;
 };
 
-/// "4 ranks as 2 x 2 x 1"
+/// "4 ranks as 2 x 2 x 1"; different for any two that differ.
 std::string to_string(const Distribution& d);
 
 }  // namespace tessera

@@ -74,11 +74,14 @@ class Tensor {
     std::span<const T> tile(std::initializer_list<std::int64_t> coordinates) const {
         return tile(IndexVector(coordinates));  // {3} too is coordinates, not a slot
     }
-    /// Calls visit(info, elements) for each nonzero tile of this rank in canonical order.
-    void for_each_tile(const std::function<void(const TileInfo&, std::span<const T>)>& visit) const;
+    /// Calls visit(info, elements) for each nonzero tile of this rank: in canonical order, or on several threads (0:
+    /// all of this process) in no order.
+    void for_each_tile(const std::function<void(const TileInfo&, std::span<const T>)>& visit, int threads = 1) const;
     /// Calls change(info, elements) for each nonzero tile of this rank, in parallel, and takes the norms anew.
     /// Tiles that are not finite then are set to zero, and the first of them is named in a UserError.
     void update_tiles(const std::function<void(const TileInfo&, std::span<T>)>& change, int threads = 0);
+    /// Likewise each element of the nonzero tiles becomes change(where it is in the tensor, what it is).
+    void update_tiles(const std::function<T(const IndexVector& element, T value)>& change, int threads = 0);
 
     /// Bytes of this rank's tiles (their alignment included), and of everything else.
     std::int64_t tile_bytes() const;

@@ -13,6 +13,7 @@
 #include "execute/messages.hpp"
 #include "execute/progress.hpp"
 #include "kernels/gemm.hpp"
+#include "kernels/tile_math.hpp"
 
 namespace tessera {
 
@@ -168,9 +169,34 @@ class Interpreter {
         progress_.add(flops);
     }
 
+    /// Element by element, where every index is one of the batch. False where the tiles are not walked alike.
+    bool multiply_elements(const PlanChain& ch, const TileLayout& layout, T* c, double& flops) {
+        if (!labels_.m.empty() || !labels_.n.empty() || !labels_.k.empty()) return false;
+        const auto together = [](const kernels::Axes& axes) {
+            return axes.count == 0 || (axes.count == 1 && axes.axis[0].stride == 1);
+        };
+        if (!together(layout.batch)) return false;
+        for (auto p = ch.first_product; p < ch.first_product + ch.products; ++p)
+            if (!together(layouts_a_[plan_.products[p].a].batch) || !together(layouts_b_[plan_.products[p].b].batch))
+                return false;
+        const auto points = layout.batch.extent(), begin = points * ch.part / ch.parts,
+                   end = points * (ch.part + 1) / ch.parts;
+        bool starts = ch.starts && !options_.resume;
+        for (auto p = ch.first_product; p < ch.first_product + ch.products; ++p) {
+            const auto& product = plan_.products[p];
+            tessera::multiply_elements(tiles_.tile(Operand::a, product.a, product.at_a) + begin,
+                                       tiles_.tile(Operand::b, product.b, product.at_b) + begin, c + begin, end - begin,
+                                       {starts, options_.conjugate_a, options_.conjugate_b});
+            starts = false;
+            flops += kFlopsPerMultiplyAdd<T> * static_cast<double>(end - begin);
+        }
+        return true;
+    }
+
     double add_chain(const PlanChain& ch, Scratch& x) {
         const TileLayout& layout = layouts_c_[plan_.sums[ch.sum].c];
         T* c = tiles_.sum(ch.sum);
+        if (double done = 0; ch.products > 0 && multiply_elements(ch, layout, c, done)) return done;
         const MatrixLayout* matrix_c = &layout.matrix;
 
         // A part of a tile is a share of its slowest row index, or of its slowest column index where that is longer.
@@ -235,7 +261,7 @@ class Interpreter {
             x.chains.push_back({c + (h > 0 ? layout.batch.offset(h) : 0),
                                 matrix_c,
                                 {x.links.data() + first_link, x.links.size() - first_link},
-                                ch.starts});
+                                ch.starts && !options_.resume});
         }
         return flops;
     }

@@ -15,6 +15,7 @@ template <Scalar T>
 struct ExecuteOptions {
     T alpha = 1, beta = 0;
     bool conjugate_a = false, conjugate_b = false;
+    bool resume = false;  // sums go on from what the result's tiles hold; all of them are those tiles
     MemoryBudget* budget = nullptr;
     std::function<void(double done, double total)>
         progress;  // flops of this rank; from one thread at a time, at last all of them
