@@ -48,9 +48,12 @@ std::string_view name(Isa isa) {
 }
 
 std::int64_t memory_bytes() {
-    struct sysinfo info {};
-    sysinfo(&info);
-    return static_cast<std::int64_t>(info.totalram) * info.mem_unit;
+    static const std::int64_t bytes = [] {
+        struct sysinfo info {};
+        sysinfo(&info);
+        return static_cast<std::int64_t>(info.totalram) * info.mem_unit;
+    }();
+    return bytes;
 }
 
 }  // namespace tessera

@@ -29,7 +29,7 @@ namespace cpu {
 
 // From the pool of pages: every contraction makes a workspace for each thread, and blocks of huge pages in the heap
 // would leave it in pieces.
-Scratch::Scratch() : memory(kScratchBytes, nullptr, "tile product workspace") {}
+void Scratch::take() { memory = Buffer(kScratchBytes, nullptr, "tile product workspace"); }
 
 namespace {
 

@@ -15,7 +15,12 @@ constexpr std::int64_t kAheadSpan = 8 << 10;     // this far ahead, a few links 
 template <class R>
 bool reads_in_place(const RealChain<R>& chain, std::int64_t max_rows) {
     if (!is_unit(*chain.c_n) || !is_plain(*chain.c_m)) return false;
+    const RealLink<R>* before = nullptr;  // most links have the layouts of the one before
     for (const RealLink<R>& link : chain.links) {
+        if (before && link.a_m == before->a_m && link.a_k == before->a_k && link.b_k == before->b_k &&
+            link.b_n == before->b_n)
+            continue;
+        before = &link;
         if (!is_unit(*link.b_n) || !is_plain(*link.b_k) || !is_plain(*link.a_m) || !is_plain(*link.a_k)) return false;
         // Few rows: B is read once or twice, so packing it cannot pay.
         if (link.k * chain.n * static_cast<std::int64_t>(sizeof(R)) > kDirectBytes && chain.m > max_rows) return false;
@@ -23,17 +28,35 @@ bool reads_in_place(const RealChain<R>& chain, std::int64_t max_rows) {
     return true;
 }
 
-// The lines a dense tile covers; none when it is large or full of holes.
+/// The lines that dense tiles cover, which most often have the layout of the one before.
 template <class R>
-Lookahead lines_of(const R* base, const Axes& rows, const Axes& cols) {
-    const std::int64_t m = rows.extent(), n = cols.extent();
-    const std::int64_t bytes = m * n * static_cast<std::int64_t>(sizeof(R));
-    if (bytes == 0 || bytes > kAheadBytes || !is_plain(rows) || !is_plain(cols)) return {nullptr, 0};
-    if ((m - 1) * plain_stride(rows) + (n - 1) * plain_stride(cols) + 1 > m * n) return {nullptr, 0};
-    const auto address = reinterpret_cast<std::uintptr_t>(base);
-    const std::uintptr_t first = address / 64 * 64;
-    return {reinterpret_cast<const char*>(first), ceil_div(static_cast<std::int64_t>(address - first) + bytes, 64)};
-}
+class Lines {
+  public:
+    /// None when the tile is large or full of holes.
+    Lookahead of(const R* base, const Axes& rows, const Axes& cols) {
+        if (&rows != rows_ || &cols != cols_) {
+            rows_ = &rows;
+            cols_ = &cols;
+            bytes_ = bytes_of(rows, cols);
+        }
+        if (bytes_ == 0) return {nullptr, 0};
+        const auto address = reinterpret_cast<std::uintptr_t>(base);
+        const std::uintptr_t first = address / 64 * 64;
+        return {reinterpret_cast<const char*>(first),
+                ceil_div(static_cast<std::int64_t>(address - first) + bytes_, 64)};
+    }
+
+  private:
+    static std::int64_t bytes_of(const Axes& rows, const Axes& cols) {
+        const std::int64_t m = rows.extent(), n = cols.extent();
+        const std::int64_t bytes = m * n * static_cast<std::int64_t>(sizeof(R));
+        if (bytes > kAheadBytes || !is_plain(rows) || !is_plain(cols)) return 0;
+        return (m - 1) * plain_stride(rows) + (n - 1) * plain_stride(cols) + 1 > m * n ? 0 : bytes;
+    }
+
+    const Axes *rows_ = nullptr, *cols_ = nullptr;
+    std::int64_t bytes_ = 0;
+};
 
 }  // namespace
 
@@ -56,7 +79,7 @@ bool multiply_direct(const KernelTable<R>& table, const RealChain<R>& chain, con
     const std::int64_t links = static_cast<std::int64_t>(chain.links.size());
     segments.resize(static_cast<std::size_t>(std::min(links, kGroup)));
     if (next) {
-        const Lookahead c = lines_of(next->c, *next->c_m, *next->c_n);
+        const Lookahead c = Lines<R>().of(next->c, *next->c_m, *next->c_n);
         for (std::int64_t line = 0; line < c.lines; ++line) __builtin_prefetch(c.first + 64 * line, 1, 3);
     }
     MicroCall<R> call{};
@@ -65,6 +88,7 @@ bool multiply_direct(const KernelTable<R>& table, const RealChain<R>& chain, con
     call.overwrite = chain.overwrite;
     call.fetch[0] = call.fetch[1] = reinterpret_cast<const char*>(chain.c);
     std::int64_t first = 0;
+    Lines<R> lines_a, lines_b;
     do {
         const std::int64_t count = std::min(links - first, kGroup);
         for (std::int64_t s = 0; s < count; ++s) {
@@ -73,8 +97,8 @@ bool multiply_direct(const KernelTable<R>& table, const RealChain<R>& chain, con
                                       : next && at - links < static_cast<std::int64_t>(next->links.size())
                                           ? &next->links[at - links]
                                           : nullptr;
-            ahead[2 * s] = soon ? lines_of(soon->a, *soon->a_m, *soon->a_k) : Lookahead{nullptr, 0};
-            ahead[2 * s + 1] = soon ? lines_of(soon->b, *soon->b_k, *soon->b_n) : Lookahead{nullptr, 0};
+            ahead[2 * s] = soon ? lines_a.of(soon->a, *soon->a_m, *soon->a_k) : Lookahead{nullptr, 0};
+            ahead[2 * s + 1] = soon ? lines_b.of(soon->b, *soon->b_k, *soon->b_n) : Lookahead{nullptr, 0};
         }
         call.segment_count = count;
         call.lookahead = ahead;

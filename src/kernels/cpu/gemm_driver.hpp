@@ -115,13 +115,17 @@ inline constexpr std::int64_t kMaxColumns = 2048;  // of a block
 inline constexpr std::int64_t kCopyBytes = std::int64_t{2} << 20;  // part of a C whose layout needs a copy
 static_assert(kCopyBytes >= kMaxColumns * kMaxStrip * 8);
 
-/// Memory of one thread that outlives a call.
+/// Memory of one thread that outlives a call; taken when it is first used: small tiles need none.
 struct Scratch {
-    Scratch();
-    char* panel() { return reinterpret_cast<char*>(memory.data()); }
-    char* copy() { return panel() + kPanelBytes; }
-    char* strip() { return copy() + kCopyBytes; }
+    char* panel() { return block(); }
+    char* copy() { return block() + kPanelBytes; }
+    char* strip() { return block() + kPanelBytes + kCopyBytes; }
     static constexpr std::int64_t kBytes = kPanelBytes + kCopyBytes + kStripBytes;
+    char* block() {
+        if (memory.bytes() == 0) take();
+        return reinterpret_cast<char*>(memory.data());
+    }
+    void take();
 
     Buffer memory;
     std::vector<Run> runs[4];

@@ -49,6 +49,7 @@ AxisOrder AxisOrder::of(const Axes& axes) {
     AxisOrder out;
     out.count = axes.count;
     for (int i = 0; i < axes.count; ++i) out.axis[i] = i;
+    if (axes.count < 2) return out;  // before the sort, which allocates
     std::stable_sort(out.axis.begin(), out.axis.begin() + axes.count, [&](int x, int y) {
         // Axes of one position lie anywhere; keep them out of the way.
         const bool trivial_x = axes.axis[x].extent == 1, trivial_y = axes.axis[y].extent == 1;
