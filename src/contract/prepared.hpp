@@ -38,7 +38,7 @@ struct Prepared {
     ContractOperand<T> operand() const { return stored ? ContractOperand<T>(*stored) : ContractOperand<T>(*made); }
     /// A filter counts with the norms of the shape, so made tiles are held against them.
     TileSource<T> source(bool filtered) const {
-        if (stored) return {[t = &stored->impl()](std::int64_t slot) { return t->tile(slot); }, {}};
+        if (stored) return {stored->impl().tiles(), {}};
         if (!filtered) return {{}, made->make, made->on_device};
         return {{},
                 [m = made](const TileInfo& info, std::span<T> tile) {

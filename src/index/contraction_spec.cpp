@@ -63,15 +63,23 @@ ContractionSpec::ContractionSpec(std::string_view text) {
         if (!has(operands_[0], l) && !(operand_count() == 2 && has(operands_[1], l)))
             user_error("spec '{}': label '{}' of the result stands in no operand", shown(text), l);
     }
+
+    for (int n = 0; n < operand_count(); ++n)
+        for (const char l : operands_[n]) {
+            const bool a = has(operands_[0], l), both = a && operand_count() == 2 && has(operands_[1], l);
+            const bool c = has(result_, l);
+            const auto role = both ? (c ? LabelRole::batch : LabelRole::contracted)
+                              : a  ? (c ? LabelRole::free_a : LabelRole::summed_a)
+                                   : (c ? LabelRole::free_b : LabelRole::summed_b);
+            roles_[static_cast<std::size_t>(l)] = static_cast<std::int8_t>(static_cast<int>(role) + 1);
+        }
+    for (int n = 0; n < operand_count(); ++n) reduces_[n] = reduced_labels(n) != operands_[n];
 }
 
 LabelRole ContractionSpec::role(char label) const {
-    const bool a = has(operands_[0], label), b = operand_count() == 2 && has(operands_[1], label);
-    const bool c = has(result_, label);
-    if (!a && !b) user_error("spec '{}': there is no label '{}'", text(), label);
-    if (a && b) return c ? LabelRole::batch : LabelRole::contracted;
-    if (a) return c ? LabelRole::free_a : LabelRole::summed_a;
-    return c ? LabelRole::free_b : LabelRole::summed_b;
+    const auto known = label > 0 ? roles_[static_cast<std::size_t>(label)] : 0;
+    if (known == 0) user_error("spec '{}': there is no label '{}'", text(), label);
+    return static_cast<LabelRole>(known - 1);
 }
 
 std::string ContractionSpec::labels_with(LabelRole wanted) const {
@@ -95,8 +103,6 @@ std::string ContractionSpec::reduced_labels(int operand) const {
     }
     return out;
 }
-
-bool ContractionSpec::needs_reduction(int operand) const { return reduced_labels(operand) != operands_[operand]; }
 
 namespace {
 

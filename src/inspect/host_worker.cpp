@@ -365,11 +365,12 @@ void HostWorker::flush_finishes(std::size_t keep) {
 void HostWorker::set_places(std::int64_t first, std::int64_t last, std::vector<std::int32_t>& after) {
     if (!streams() && in_.machine.ranks == 1) return;  // all where they are stored
     for (auto p = first; p < last; ++p) {
-        auto& product = w_.plan.products[p];
-        product.at_a = made_[0] ? made_at_[0][product.a] : w_.at(Operand::a, product.a);
-        product.at_b = made_[1] ? made_at_[1][product.b] : w_.at(Operand::b, product.b);
-        if (!made_[0] && product.at_a >= 0) after.push_back(w_.step_of_arrival[product.at_a]);
-        if (!made_[1] && product.at_b >= 0) after.push_back(w_.step_of_arrival[product.at_b]);
+        const auto& product = w_.plan.products[p];
+        auto& at = w_.plan.places[p];
+        at.a = made_[0] ? made_at_[0][product.a] : w_.at(Operand::a, product.a);
+        at.b = made_[1] ? made_at_[1][product.b] : w_.at(Operand::b, product.b);
+        if (!made_[0] && at.a >= 0) after.push_back(w_.step_of_arrival[at.a]);
+        if (!made_[1] && at.b >= 0) after.push_back(w_.step_of_arrival[at.b]);
     }
 }
 

@@ -9,6 +9,15 @@
 
 namespace tessera {
 
+namespace {
+
+std::uint64_t hashed(std::uint64_t hash, std::int64_t value) {
+    hash = (hash ^ static_cast<std::uint64_t>(value)) * kMixFirst;
+    return hash ^ (hash >> 32);
+}
+
+}  // namespace
+
 Shape::Shape() {
     static const Shape none{TileGrid()};
     tiles_ = none.tiles_;
@@ -74,9 +83,9 @@ Shape::Shape(TileGrid grid, std::vector<std::int64_t> ordinals, std::vector<doub
     tiles->ordinals = std::move(ordinals);
     tiles_ = tiles;
     std::int64_t previous = -1;
-    std::uint64_t hash = static_cast<std::uint64_t>(tiles->grid.rank());
+    std::uint64_t hash = kGamma + static_cast<std::uint64_t>(tiles->grid.rank());
     for (const auto& tiling : tiles->grid.tilings())
-        for (const auto at : tiling.offsets()) hash = combine(hash, static_cast<std::uint64_t>(at));
+        for (const auto at : tiling.offsets()) hash = hashed(hash, at);
     // Messages are made only when needed: to_string for each of 300,000 tiles would be most of the work here.
     for (const auto ordinal : tiles->ordinals) {
         const TileOrdinal tile{ordinal};
@@ -85,7 +94,7 @@ Shape::Shape(TileGrid grid, std::vector<std::int64_t> ordinals, std::vector<doub
         if (tile.value == previous) user_error("shape: tile {} stands twice", to_string(tiles->grid.coordinates(tile)));
         require(tile.value > previous, "shape: tile numbers are not sorted: {} after {}", tile.value, previous);
         tiles->elements += tiles->grid.tile_elements(tile);
-        hash = combine(hash, static_cast<std::uint64_t>(ordinal));
+        hash = hashed(hash, ordinal);
         previous = tile.value;
     }
     tiles->hash = hash;

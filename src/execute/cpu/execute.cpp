@@ -23,8 +23,9 @@ using kernels::Axes;
 using kernels::MatrixLayout;
 
 // What a core does at least, and what must be left for another thread to be worth waking.
-constexpr double kFlopsPerSecond = 2e10, kBytesPerSecond = 1e10, kSecondsPerProduct = 3e-8;
-constexpr double kSecondsPerThread = 3e-5;
+constexpr double kFlopsPerSecond = 4e10, kBytesPerSecond = 1e10, kSecondsPerProduct = 3e-8;
+constexpr double kSecondsPerThread = 5e-5;
+constexpr std::int64_t kCacheBytes = 1 << 20;  // of all tiles: a second-level cache
 
 std::int64_t slowest(const Axes& axes) { return axes.count ? axes.axis[0].extent : 1; }
 
@@ -48,6 +49,8 @@ class Interpreter {
           own_layouts_(options.layouts ? nullptr : std::make_unique<PlanLayouts>(plan)),
           layouts_(options.layouts ? *options.layouts : *own_layouts_),
           options_(options),
+          in_cache_(plan.counts.bytes_a + plan.counts.bytes_b + plan.counts.bytes_c + plan.counts.arena_bytes <=
+                    kCacheBytes),
           tiles_(plan, rank_, a, b, c, options),
           board_(plan.steps.size()),
           messages_(plan, ranks, board_),
@@ -171,12 +174,13 @@ class Interpreter {
             links += static_cast<std::size_t>(ch.products) * batch;
             if (ch.parts > 1) sliced += 1 + 2 * static_cast<std::size_t>(ch.products);
         }
+        x.chains.reserve(static_cast<std::size_t>(s.end - s.begin));
         x.links.reserve(links);  // chains point into it
         x.sliced.clear();
         x.sliced.reserve(sliced);
         double flops = 0;
         for (auto i = s.begin; i < s.end; ++i) flops += add_chain(plan_.chains[i], x);
-        kernels::multiply_chains<T>(x.chains, {options_.conjugate_a, options_.conjugate_b}, workspace);
+        kernels::multiply_chains<T>(x.chains, {options_.conjugate_a, options_.conjugate_b, in_cache_}, workspace);
         for (auto i = s.begin; i < s.end; ++i)
             if (plan_.chains[i].finishes) tiles_.finish(plan_.sums[plan_.chains[i].sum].c);
         progress_.add(flops);
@@ -220,8 +224,9 @@ class Interpreter {
             for (auto p = ch.first_product; p < ch.first_product + ch.products; ++p) {
                 const auto& product = plan_.products[p];
                 const TileLayout &la = layouts_.a[product.a], &lb = layouts_.b[product.b];
-                kernels::ChainLink<T> link{tiles_.tile(Operand::a, product.a, product.at_a),
-                                           tiles_.tile(Operand::b, product.b, product.at_b), &la.matrix, &lb.matrix};
+                const auto at = plan_.places_of(p);
+                kernels::ChainLink<T> link{tiles_.tile(Operand::a, product.a, at.a),
+                                           tiles_.tile(Operand::b, product.b, at.b), &la.matrix, &lb.matrix};
                 if (h > 0) {
                     link.a += la.batch.offset(h);
                     link.b += lb.batch.offset(h);
@@ -259,6 +264,7 @@ class Interpreter {
     const std::unique_ptr<const PlanLayouts> own_layouts_;
     const PlanLayouts& layouts_;
     const ExecuteOptions<T>& options_;
+    const bool in_cache_;
     HostTiles<T> tiles_;
     StepBoard board_;
     Messages messages_;

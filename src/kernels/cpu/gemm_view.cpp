@@ -110,6 +110,7 @@ const MatrixLayout* RealView<T>::ordered(const MatrixLayout* layout, const Leade
 
 template <Scalar T>
 bool RealView<T>::all_follow(const Chain<T>& chain, const Leaders& leaders) {
+    if (!leaders.rows && !leaders.cols) return true;
     if (!ordered(chain.c_layout, leaders)) return false;
     for (const ChainLink<T>& link : chain.links)
         if (!ordered(link.a_layout, {leaders.rows, nullptr}) || !ordered(link.b_layout, {nullptr, leaders.cols}))
