@@ -6,6 +6,7 @@
 #include "bench_contractions.hpp"
 #include "bench_dense.hpp"
 #include "bench_grouped.hpp"
+#include "bench_latency.hpp"
 #include "bench_sparse.hpp"
 #include "bench_transpose.hpp"
 #include "bench_triples.hpp"
@@ -51,7 +52,7 @@ Action add_sparse(CLI::App& app) {
         std::string part = "all";
     };
     auto o = std::make_shared<Options>();
-    auto* command = app.add_subcommand("sparse", "small tiles at 10 % occupancy, and what permuted layouts cost");
+    auto* command = app.add_subcommand("sparse", "small tiles at 10 to 0.01 % occupancy, and what permuted layouts cost");
     command->add_flag("--peers", o->bench.peers,
                       "time DBCSR too, on 1 and 2 ranks, where it is installed (make bench-packages)");
     command->add_option("--part", o->part, "all, blocks (the small tiles) or permuted (the layouts)")
@@ -98,6 +99,26 @@ Action add_contractions(CLI::App& app) {
         const auto result = bench::bench_contractions(o->bench);
         if (o->common.json) return print_json(result);
         bench::print_bench_contractions(result);
+    };
+}
+
+Action add_latency(CLI::App& app) {
+    struct Options {
+        CommonOptions common;
+        bench::LatencyOptions bench;
+    };
+    auto o = std::make_shared<Options>();
+    auto* command = app.add_subcommand("latency", "small block-sparse contractions, in microseconds a call");
+    command->add_option("--repeats", o->bench.repeats, "median of so many calls")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 1000000));
+    add_common(*command, o->common);
+    command->footer("Example: tessera bench latency --threads 2");
+    return [o] {
+        o->bench.threads = o->common.threads;
+        const auto result = bench::bench_latency(o->bench);
+        if (o->common.json) return print_json(result);
+        bench::print_bench_latency(result);
     };
 }
 

@@ -11,6 +11,7 @@ void add_device(CLI::App& command, int& device, const std::string& help);
 Action add_contractions(CLI::App& app);
 Action add_dense(CLI::App& app);
 Action add_grouped(CLI::App& app);
+Action add_latency(CLI::App& app);
 Action add_sparse(CLI::App& app);
 Action add_transpose(CLI::App& app);
 Action add_triples(CLI::App& app);

@@ -61,9 +61,12 @@ const CacheSizes& cache_sizes() {
 }
 
 std::int64_t memory_bytes() {
-    struct sysinfo info {};
-    sysinfo(&info);
-    return static_cast<std::int64_t>(info.totalram) * info.mem_unit;
+    static const std::int64_t bytes = [] {
+        struct sysinfo info {};
+        sysinfo(&info);
+        return static_cast<std::int64_t>(info.totalram) * info.mem_unit;
+    }();
+    return bytes;
 }
 
 }  // namespace tessera

@@ -19,12 +19,18 @@ int own_cores() {
     return std::max(1, std::min(omp_get_num_procs(), std::max(1, share)));
 }
 
+std::atomic<int> working{0};        // threads in teams
+thread_local bool in_team = false;  // this one is
+
 }  // namespace
 
 int ranks_on_node() {
-    for (const char* variable : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_TASKS_PER_NODE"})
-        if (const char* text = std::getenv(variable)) return std::max(1, std::atoi(text));
-    return 1;
+    static const int ranks = [] {
+        for (const char* variable : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_TASKS_PER_NODE"})
+            if (const char* text = std::getenv(variable)) return std::max(1, std::atoi(text));
+        return 1;
+    }();
+    return ranks;
 }
 
 int resolve_threads(int threads) {
@@ -33,5 +39,18 @@ int resolve_threads(int threads) {
     static const int own = own_cores();
     return threads > 0 ? threads : own;
 }
+
+Team::Team(int wanted) {
+    if (in_team) return;
+    const int cores = std::max(resolve_threads(0), wanted);
+    int others = working.load(std::memory_order_relaxed);
+    do size_ = std::clamp(cores - others, 1, wanted);
+    while (!working.compare_exchange_weak(others, others + size_, std::memory_order_relaxed));
+    taken_ = size_;
+}
+Team::~Team() { working.fetch_sub(taken_, std::memory_order_relaxed); }
+
+Team::Member::Member() { in_team = true; }
+Team::Member::~Member() { in_team = false; }
 
 }  // namespace tessera

@@ -21,10 +21,38 @@ inline constexpr int kMostThreads = 4096;
 /// 0 means all cores this process may use; ranks on one node share them. UserError outside 0..kMostThreads.
 int resolve_threads(int threads);
 
+/// Threads of one region. Regions of several callers at once share the cores: who comes while others work gets those
+/// that are free, one at least; alone it gets all that it asks for. Within a thread of a team there is no other team.
+class Team {
+  public:
+    explicit Team(int wanted);
+    ~Team();
+    Team(const Team&) = delete;
+    Team& operator=(const Team&) = delete;
+    int size() const { return size_; }
+
+    /// While a thread is one of a team.
+    struct Member {
+        Member();
+        ~Member();
+        Member(const Member&) = delete;
+        Member& operator=(const Member&) = delete;
+    };
+
+  private:
+    int size_ = 1, taken_ = 0;
+};
+
 /// Runs body(thread, team) once on each thread of a team; the first exception is rethrown when all are done.
 template <class Body>
 void parallel_region(int threads, Body&& body) {
-    const int team = resolve_threads(threads);
+    const int wanted = resolve_threads(threads);
+    if (wanted == 1) {
+        body(0, 1);
+        return;
+    }
+    const Team given(wanted);
+    const int team = given.size();
     if (team == 1) {
         body(0, 1);
         return;
@@ -32,6 +60,7 @@ void parallel_region(int threads, Body&& body) {
     std::atomic<bool> failed{false};
     std::exception_ptr first;
     const auto member = [&](int t) {
+        const Team::Member one;
         try {
             body(t, team);
         } catch (...) {

@@ -12,6 +12,7 @@
 #include "base/units.hpp"
 #include "comm/same_on_all.hpp"
 #include "contract/execute_planned.hpp"
+#include "contract/plan_cache.hpp"
 #include "contract/planned_impl.hpp"
 #include "contract/reduce.hpp"
 
@@ -25,9 +26,16 @@ Executed<T> plan_and_execute(std::string_view text, const ContractOperand<T>& a,
                              const Tensor<T>* old, const TileConsumer<T>* consume, const Resources& here,
                              const ContractOptions& options, const PlanOptions& how, const Watch& watch) {
     Communicator& ranks = ranks_of(a, b, old, here);
+    const OperandShape shape_a = shape_of(a), shape_b = shape_of(b);
     std::optional<OperandShape> c;
     if (old) c = shape_of(ContractOperand<T>(*old));
-    auto question = question_of<T>(text, shape_of(a), shape_of(b), c ? &*c : nullptr, options, how);
+    const PlanKey key{text, shape_a, shape_b, c ? &*c : nullptr, ScalarTraits<T>::kind, here, ranks, options, how};
+    if (const auto kept = key.complete() ? PlanCache::instance().find(key) : std::nullopt) {
+        const auto& p = kept->impl();
+        require_operands(p, a, b, old);
+        return execute_prepared(p, PreparedOperands<T>(p.spec, a, b, here.threads, ranks), old, consume, watch);
+    }
+    auto question = question_of<T>(text, shape_a, shape_b, key.c, options, how);
     const auto done = [](const PlannedContraction& planned, Executed<T> ran) {
         ran.report.plan_seconds = planned.seconds();
         return ran;
@@ -35,6 +43,7 @@ Executed<T> plan_and_execute(std::string_view text, const ContractOperand<T>& a,
     if (!(options.filter > 0 && question.spec.operand_count() == 2 && question.reduces())) {
         const auto planned = plan_here(question, here, ranks);
         require_operands(planned.impl(), a, b, old);
+        if (key.complete()) PlanCache::instance().keep(key, planned);
         return done(planned,
                     execute_prepared(planned.impl(),
                                      PreparedOperands<T>(question.spec, a, b, options.bounds, here.threads, ranks), old,

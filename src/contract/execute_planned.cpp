@@ -113,8 +113,9 @@ void require_operand(int number, const PlannedContraction::Impl& planned, const 
     require(source == SourceKind::stored, "{} is stored, but the plan is for one that is made on demand", name);
     require(&x.stored()->communicator() == planned.ranks, "{} is on other ranks ({} of them) than the plan ({})", name,
             x.stored()->communicator().size(), planned.ranks->size());
-    require(reduced || planned.ranks->size() == 1 || x.stored()->distribution() == where,
-            "{} is dealt to {}, but the plan is for {}", name, to_string(x.stored()->distribution()), to_string(where));
+    if (!reduced && planned.ranks->size() > 1 && x.stored()->distribution() != where)
+        user_error("{} is dealt to {}, but the plan is for {}", name, to_string(x.stored()->distribution()),
+                   to_string(where));
 }
 
 template <Scalar T>
@@ -123,13 +124,16 @@ void require_old(const PlannedContraction::Impl& planned, const Tensor<T>& old) 
     require_like_result(planned.spec, old.grid(), plan.c.grid());
     require(&old.communicator() == planned.ranks, "C is on other ranks ({} of them) than the plan ({})",
             old.communicator().size(), planned.ranks->size());
-    require(planned.ranks->size() == 1 || old.distribution() == plan.distribution_c,
-            "C is dealt to {}, but the plan is for {}", to_string(old.distribution()), to_string(plan.distribution_c));
+    if (planned.ranks->size() > 1 && old.distribution() != plan.distribution_c)
+        user_error("C is dealt to {}, but the plan is for {}", to_string(old.distribution()),
+                   to_string(plan.distribution_c));
     if (planned.options.beta == 0.0 || plan.shape_given) return;
     if (plan.filter > 0) return require_planned_shape("C", plan.added, old.shape(), true);
+    if (plan.c.same_tiles(old.shape())) return;
     for (auto o : old.shape().ordinals())
-        require(plan.c.find(TileOrdinal{o}).has_value(), "C has tile {}, which is not among the plan's result tiles",
-                to_string(old.grid().coordinates(TileOrdinal{o})));
+        if (!plan.c.find(TileOrdinal{o}))
+            user_error("C has tile {}, which is not among the plan's result tiles",
+                       to_string(old.grid().coordinates(TileOrdinal{o})));
 }
 
 }  // namespace
@@ -171,8 +175,8 @@ Executed<T> execute_prepared(const PlannedContraction::Impl& planned, const Prep
     together(ranks, [&] {
         budget.take(mine.stored_a + mine.stored_b + plan.other_bytes, "operands");
         if (!hand_over)
-            impl = std::make_unique<typename Tensor<T>::Impl>(plan.c, Placement(ranks, plan.distribution_c), &budget,
-                                                              "result");
+            impl = std::make_unique<typename Tensor<T>::Impl>(plan.c, Placement(ranks, plan.distribution_c),
+                                                              planned.result_places, &budget, "result");
         std::vector<double> norms(static_cast<std::size_t>(plan.c.tile_count()));
         TileSink<T> sink;
         sink.tile = [&](std::int64_t slot) { return impl->tile(slot); };
@@ -193,6 +197,7 @@ Executed<T> execute_prepared(const PlannedContraction::Impl& planned, const Prep
         how.conjugate_a = planned.options.conjugate_a;
         how.conjugate_b = planned.options.conjugate_b;
         how.budget = &budget;
+        how.layouts = planned.layouts.get();
         how.progress = watch.on_progress;
         const auto a = operands.a->source(plan.filter > 0), b = operands.b->source(plan.filter > 0);
         if (devices) {
@@ -204,6 +209,7 @@ Executed<T> execute_prepared(const PlannedContraction::Impl& planned, const Prep
                         execute_devices(plan, ranks.rank(), planned.here.devices, a, b, sink, how, on));
         } else {
             counts = execute(plan, ranks, a, b, sink, how);
+            out.report.threads = counts.threads;
         }
         if (!consume) {
             impl->set_norms(std::move(norms));
@@ -215,8 +221,7 @@ Executed<T> execute_prepared(const PlannedContraction::Impl& planned, const Prep
                 if (impl->is_local(slot))
                     (*consume)(slot, {impl->tile(slot), static_cast<std::size_t>(impl->elements(slot))}, norms[slot]);
             });
-        const auto ordinals = plan.c.ordinals();
-        out.handed_over = Shape::from_sorted(plan.c.grid(), {ordinals.begin(), ordinals.end()}, std::move(norms));
+        out.handed_over = plan.c.with_norms(std::move(norms));
         impl = nullptr;
     });
     auto& report = out.report;

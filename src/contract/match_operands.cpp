@@ -12,9 +12,7 @@ std::string tile_text(const Shape& shape, std::int64_t ordinal) {
     return to_string(shape.grid().coordinates(TileOrdinal{ordinal}));
 }
 
-}  // namespace
-
-void require_planned_shape(const char* operand, const Shape& planned, const Shape& now, bool norms) {
+[[noreturn]] void say_difference(const char* operand, const Shape& planned, const Shape& now) {
     const TileGrid &was = planned.grid(), &is = now.grid();
     require(was.rank() == is.rank(), "{} has rank {}, but the plan is for rank {}", operand, is.rank(), was.rank());
     for (int d = 0; d < was.rank(); ++d)
@@ -22,16 +20,20 @@ void require_planned_shape(const char* operand, const Shape& planned, const Shap
                 to_string(is.tiling(d)), to_string(was.tiling(d)), first_difference(is.tiling(d), was.tiling(d)));
     const auto before = planned.ordinals(), after = now.ordinals();
     const auto [p, n] = std::ranges::mismatch(before, after);
-    if (p != before.end() || n != after.end()) {
-        const bool missing = n == after.end() || (p != before.end() && *p < *n);
-        user_error("{} {} tile {}, which is {}among the {} tiles that the plan is for", operand,
-                   missing ? "has no" : "has", tile_text(now, missing ? *p : *n), missing ? "" : "not ", before.size());
-    }
+    const bool missing = n == after.end() || (p != before.end() && *p < *n);
+    user_error("{} {} tile {}, which is {}among the {} tiles that the plan is for", operand, missing ? "has no" : "has",
+               tile_text(now, missing ? *p : *n), missing ? "" : "not ", before.size());
+}
+
+}  // namespace
+
+void require_planned_shape(const char* operand, const Shape& planned, const Shape& now, bool norms) {
+    if (!planned.same_tiles(now)) say_difference(operand, planned, now);
     if (!norms) return;
     for (std::int64_t s = 0; s < now.tile_count(); ++s)
-        require(planned.norm_of(s) == now.norm_of(s),
-                "{}: tile {} has norm {}, but the plan, which has a filter, is for norm {}", operand,
-                tile_text(now, after[s]), now.norm_of(s), planned.norm_of(s));
+        if (planned.norm_of(s) != now.norm_of(s))
+            user_error("{}: tile {} has norm {}, but the plan, which has a filter, is for norm {}", operand,
+                       tile_text(now, now.tile(s).value), now.norm_of(s), planned.norm_of(s));
 }
 
 void require_like_result(const ContractionSpec& spec, const TileGrid& c, const TileGrid& result) {

@@ -138,6 +138,20 @@ void settle_sources(OperandShape& a, OperandShape& b, const ContractionSpec& red
         b.source = SourceKind::host_made;
 }
 
+std::shared_ptr<const TilePlaces> places_for(ScalarKind scalar, const Shape& c, const Placement& where) {
+    switch (scalar) {
+        case ScalarKind::f32:
+            return tile_places<float>(c, where);
+        case ScalarKind::f64:
+            return tile_places<double>(c, where);
+        case ScalarKind::c64:
+            return tile_places<std::complex<float>>(c, where);
+        case ScalarKind::c128:
+            break;
+    }
+    return tile_places<std::complex<double>>(c, where);
+}
+
 struct Built {
     Plan plan;
     std::exception_ptr too_large;  // why the result cannot be stored; null where it can
@@ -188,7 +202,7 @@ Built build(PlanRequest request, const MachineModel& machine, bool may_hand_over
 }  // namespace
 
 void check_question(const PlanQuestion& q, const Resources& here) {
-    require(q.spec.operand_count() == 2, "spec '{}': has one operand, but two were given", q.spec.text());
+    if (q.spec.operand_count() != 2) user_error("spec '{}': has one operand, but two were given", q.spec.text());
     const TileGrid grid = q.spec.result_grid(q.a.shape->grid(), q.b.shape->grid());
     require(q.options.filter >= 0 && std::isfinite(q.options.filter), "filter {} is not a finite number >= 0",
             q.options.filter);
@@ -227,12 +241,15 @@ PlannedContraction plan_here(const PlanQuestion& q, const Resources& here, Commu
     const double start = now_seconds();
     check_question(q, here);
     require_same_call(ranks, q, here);
-    require(!q.reduces() || q.options.filter == 0,
-            "filter {}: spec '{}' takes a diagonal or a sum of an operand first, whose norms are known when that is "
-            "done; contract does both",
+    if (q.reduces() && q.options.filter != 0)
+        user_error(
+            "filter {}: spec '{}' takes a diagonal or a sum of an operand first, whose norms are known when "
+            "that is done; contract does both",
             q.options.filter, q.spec.text());
     const auto reducing = require_room_to_reduce(q, here, ranks);
-    ContractionSpec reduced(q.spec.reduced_labels(0) + "," + q.spec.reduced_labels(1) + "->" + q.spec.c());
+    ContractionSpec reduced = q.spec;
+    if (q.reduces())
+        reduced = ContractionSpec(q.spec.reduced_labels(0) + "," + q.spec.reduced_labels(1) + "->" + q.spec.c());
     Reduced a(q, 0, ranks.size()), b(q, 1, ranks.size());
     const bool devices = !here.devices.empty();
     settle_sources(a.operand, b.operand, reduced, devices);
@@ -264,6 +281,8 @@ PlannedContraction plan_here(const PlanQuestion& q, const Resources& here, Commu
     if (a.made) impl->original_a = *q.a.shape;
     if (b.made) impl->original_b = *q.b.shape;
     impl->options.result_shape = nullptr;
+    if (!devices) impl->layouts = std::make_unique<PlanLayouts>(impl->plan);
+    if (!too_large) impl->result_places = places_for(q.scalar, impl->plan.c, {ranks, impl->plan.distribution_c});
     return PlannedContraction(std::move(impl));
 }
 

@@ -6,6 +6,8 @@
 #include <optional>
 
 #include "base/check.hpp"
+#include "execute/cpu/tile_layouts.hpp"
+#include "tensor/tensor_impl.hpp"
 #include "tessera/contract/planned_contraction.hpp"
 #include "tessera/index/contraction_spec.hpp"
 
@@ -24,6 +26,9 @@ struct PlannedContraction::Impl {
     std::int64_t reducing = 0;     // most bytes of tiles on a rank while operands are reduced
     std::exception_ptr too_large;  // why the result cannot be stored; null where it can
     double seconds = 0;
+    // What each execution would work out anew; none of a machine that is not here.
+    std::unique_ptr<const PlanLayouts> layouts = {};       // where cores do the work
+    std::shared_ptr<const TilePlaces> result_places = {};  // where the result fits
 
     const Shape& shape_a() const { return original_a ? *original_a : plan.a; }
     const Shape& shape_b() const { return original_b ? *original_b : plan.b; }

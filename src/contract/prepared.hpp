@@ -72,7 +72,7 @@ struct Prepared {
                         return (at.copied ? *copies : *stored).impl().tile(at.slot);
                     },
                     {}};
-        if (stored) return {[t = &stored->impl()](std::int64_t slot) { return t->tile(slot); }, {}};
+        if (stored) return {stored->impl().tiles(), {}};
         if (!filtered) return {{}, made->make, made->on_device};
         return {{},
                 [m = made](const TileInfo& info, std::span<T> tile) {

@@ -63,8 +63,9 @@ void HostTiles<T>::finish(std::int32_t slot, T* tile) {
         if (const T* old = c_.old_tile ? c_.old_tile(slot) : nullptr)
             for (std::int64_t e = 0; e < n; ++e) tile[e] += options_.beta * old[e];
     const double norm = tile_norm(tile, n);
-    require(std::isfinite(norm), "contraction '{}': result tile {} holds NaN or infinity, or its norm does", plan_.spec,
-            to_string(plan_.c.grid().coordinates(plan_.c.tile(slot))));
+    if (!std::isfinite(norm))
+        user_error("contraction '{}': result tile {} holds NaN or infinity, or its norm does", plan_.spec,
+                   to_string(plan_.c.grid().coordinates(plan_.c.tile(slot))));
     if (c_.consume)
         c_.consume(slot, {tile, static_cast<std::size_t>(n)}, norm);
     else

@@ -22,17 +22,19 @@ std::string shown(std::string_view text) {
 
 ContractionSpec::ContractionSpec(std::string_view text) {
     const auto arrow = text.find("->");
-    require(arrow != std::string_view::npos, "spec '{}': no '->'; write the result, as in 'ik,kj->ij'", shown(text));
-    require(text.find("->", arrow + 2) == std::string_view::npos, "spec '{}': more than one '->'", shown(text));
+    // Parsed for every contraction, however small: texts of messages are made only where they are needed.
+    if (arrow == std::string_view::npos)
+        user_error("spec '{}': no '->'; write the result, as in 'ik,kj->ij'", shown(text));
+    if (text.find("->", arrow + 2) != std::string_view::npos) user_error("spec '{}': more than one '->'", shown(text));
 
     const auto take = [&](std::string_view part, std::size_t at, const char* allowed_too) {
         std::string labels;
         for (std::size_t i = 0; i < part.size(); ++i) {
             const char c = part[i];
             if (c == ' ' || c == '\t') continue;
-            require(is_letter(c) || std::string_view(allowed_too).find(c) != std::string_view::npos,
-                    "spec '{}': '{}' at position {} is not a letter", shown(text), shown(part.substr(i, 1)),
-                    at + i + 1);
+            if (!is_letter(c) && std::string_view(allowed_too).find(c) == std::string_view::npos)
+                user_error("spec '{}': '{}' at position {} is not a letter", shown(text), shown(part.substr(i, 1)),
+                           at + i + 1);
             labels += c;
         }
         return labels;
@@ -45,28 +47,39 @@ ContractionSpec::ContractionSpec(std::string_view text) {
         comma = left.find(',', begin);
         operands_.push_back(left.substr(begin, comma == std::string::npos ? comma : comma - begin));
     }
-    require(operands_.size() <= 2, "spec '{}': {} operands; one or two are possible", shown(text), operands_.size());
+    if (operands_.size() > 2)
+        user_error("spec '{}': {} operands; one or two are possible", shown(text), operands_.size());
     for (std::size_t i = 0; i < operands_.size(); ++i)
-        require(operands_[i].size() <= kMaxRank, "spec '{}': operand {} has rank {}, the highest supported is {}",
-                shown(text), i == 0 ? "A" : "B", operands_[i].size(), kMaxRank);
-    require(result_.size() <= kMaxRank, "spec '{}': the result has rank {}, the highest supported is {}", shown(text),
-            result_.size(), kMaxRank);
+        if (operands_[i].size() > kMaxRank)
+            user_error("spec '{}': operand {} has rank {}, the highest supported is {}", shown(text),
+                       i == 0 ? "A" : "B", operands_[i].size(), kMaxRank);
+    if (result_.size() > kMaxRank)
+        user_error("spec '{}': the result has rank {}, the highest supported is {}", shown(text), result_.size(),
+                   kMaxRank);
     for (std::size_t i = 0; i < result_.size(); ++i) {
         const char l = result_[i];
-        require(result_.find(l, i + 1) == std::string::npos, "spec '{}': label '{}' stands twice in the result",
-                shown(text), l);
-        require(has(operands_[0], l) || (operand_count() == 2 && has(operands_[1], l)),
-                "spec '{}': label '{}' of the result stands in no operand", shown(text), l);
+        if (result_.find(l, i + 1) != std::string::npos)
+            user_error("spec '{}': label '{}' stands twice in the result", shown(text), l);
+        if (!has(operands_[0], l) && !(operand_count() == 2 && has(operands_[1], l)))
+            user_error("spec '{}': label '{}' of the result stands in no operand", shown(text), l);
     }
+
+    for (int n = 0; n < operand_count(); ++n)
+        for (const char l : operands_[n]) {
+            const bool a = has(operands_[0], l), both = a && operand_count() == 2 && has(operands_[1], l);
+            const bool c = has(result_, l);
+            const auto role = both ? (c ? LabelRole::batch : LabelRole::contracted)
+                              : a  ? (c ? LabelRole::free_a : LabelRole::summed_a)
+                                   : (c ? LabelRole::free_b : LabelRole::summed_b);
+            roles_[static_cast<std::size_t>(l)] = static_cast<std::int8_t>(static_cast<int>(role) + 1);
+        }
+    for (int n = 0; n < operand_count(); ++n) reduces_[n] = reduced_labels(n) != operands_[n];
 }
 
 LabelRole ContractionSpec::role(char label) const {
-    const bool a = has(operands_[0], label), b = operand_count() == 2 && has(operands_[1], label);
-    const bool c = has(result_, label);
-    require(a || b, "spec '{}': there is no label '{}'", text(), label);
-    if (a && b) return c ? LabelRole::batch : LabelRole::contracted;
-    if (a) return c ? LabelRole::free_a : LabelRole::summed_a;
-    return c ? LabelRole::free_b : LabelRole::summed_b;
+    const auto known = label > 0 ? roles_[static_cast<std::size_t>(label)] : 0;
+    if (known == 0) user_error("spec '{}': there is no label '{}'", text(), label);
+    return static_cast<LabelRole>(known - 1);
 }
 
 std::string ContractionSpec::labels_with(LabelRole wanted) const {
@@ -91,8 +104,6 @@ std::string ContractionSpec::reduced_labels(int operand) const {
     return out;
 }
 
-bool ContractionSpec::needs_reduction(int operand) const { return reduced_labels(operand) != operands_[operand]; }
-
 namespace {
 
 TileGrid grid_of(const ContractionSpec& spec, std::initializer_list<const TileGrid*> grids) {
@@ -105,18 +116,18 @@ TileGrid grid_of(const ContractionSpec& spec, std::initializer_list<const TileGr
     int operand = 0;
     for (const TileGrid* grid : grids) {
         const auto& labels = spec.labels(operand);
-        require(grid->rank() == static_cast<int>(labels.size()),
-                "spec '{}': operand {} has rank {}, but its labels '{}' have {}", spec.text(), names[operand],
-                grid->rank(), labels, labels.size());
+        if (grid->rank() != static_cast<int>(labels.size()))
+            user_error("spec '{}': operand {} has rank {}, but its labels '{}' have {}", spec.text(), names[operand],
+                       grid->rank(), labels, labels.size());
         for (int d = 0; d < grid->rank(); ++d) {
             auto& k = known[static_cast<unsigned char>(labels[d])];
             const Tiling& t = grid->tiling(d);
             if (!k.tiling) k = {&t, operand, d};
             if (*k.tiling == t) continue;
             const auto one = to_string(*k.tiling), two = to_string(t);
-            require(false, "spec '{}': label '{}' is {} at index {} of {}, but {} at index {} of {}{}", spec.text(),
-                    labels[d], one, k.index, names[k.operand], two, d, names[operand],
-                    one == two ? ": " + first_difference(*k.tiling, t) : "");
+            user_error("spec '{}': label '{}' is {} at index {} of {}, but {} at index {} of {}{}", spec.text(),
+                       labels[d], one, k.index, names[k.operand], two, d, names[operand],
+                       one == two ? ": " + first_difference(*k.tiling, t) : "");
         }
         ++operand;
     }
@@ -132,12 +143,12 @@ TileGrid grid_of(const ContractionSpec& spec, std::initializer_list<const TileGr
 }  // namespace
 
 TileGrid ContractionSpec::result_grid(const TileGrid& a) const {
-    require(operand_count() == 1, "spec '{}': has two operands, but one was given", text());
+    if (operand_count() != 1) user_error("spec '{}': has two operands, but one was given", text());
     return grid_of(*this, {&a});
 }
 
 TileGrid ContractionSpec::result_grid(const TileGrid& a, const TileGrid& b) const {
-    require(operand_count() == 2, "spec '{}': has one operand, but two were given", text());
+    if (operand_count() != 2) user_error("spec '{}': has one operand, but two were given", text());
     return grid_of(*this, {&a, &b});
 }
 

@@ -18,8 +18,21 @@ TileGrid::TileGrid(std::vector<Tiling> tilings) : tilings_(std::move(tilings)) {
         element_total_ =
             checked_multiply(element_total_, std::max<std::int64_t>(1, tilings_[d].extent()), "tile grid: elements");
     }
+    // With n and stride below 2^32 the error, n * (2^64 mod stride) / 2^64, is less than what would reach the next
+    // whole number.
+    if (tile_total_ <= INT64_C(1) << 32)
+        for (int d = 0; d < rank(); ++d)
+            if (strides_[d] > 1) reciprocals_[d] = UINT64_MAX / static_cast<std::uint64_t>(strides_[d]) + 1;
     for (const auto& t : tilings_)
         if (t.tile_count() == 0) tile_total_ = element_total_ = 0;
+}
+
+/// n / strides_[d], which stands in loops over all tiles: by a multiplication where the numbers have 32 bits.
+inline std::int64_t TileGrid::divide(std::int64_t n, int d) const {
+    __extension__ using Wide = unsigned __int128;
+    if (strides_[d] == 1) return n;
+    if (reciprocals_[d] == 0) return n / strides_[d];
+    return static_cast<std::int64_t>(static_cast<Wide>(reciprocals_[d]) * static_cast<std::uint64_t>(n) >> 64);
 }
 
 IndexVector TileGrid::extents() const {
@@ -53,7 +66,7 @@ IndexVector TileGrid::coordinates(TileOrdinal tile) const {
     IndexVector c = strides_;
     std::int64_t rest = tile.value;
     for (int d = 0; d < rank(); ++d) {
-        c[d] = rest / strides_[d];
+        c[d] = divide(rest, d);
         rest -= c[d] * strides_[d];
     }
     return c;
@@ -74,7 +87,7 @@ IndexVector TileGrid::tile_begin(TileOrdinal tile) const {
 std::int64_t TileGrid::tile_elements(TileOrdinal tile) const {
     std::int64_t n = 1, rest = tile.value;
     for (int d = 0; d < rank(); ++d) {
-        const std::int64_t c = rest / strides_[d];
+        const std::int64_t c = divide(rest, d);
         rest -= c * strides_[d];
         n *= tilings_[d].size(TileIndex{c});
     }

@@ -218,11 +218,11 @@ class ChunkCutter {
         std::vector<Entry> out;
         for (auto i : block.sums)
             for (auto p = in_.sums[i].first; p < in_.sums[i].last; ++p) out.push_back({0, 0, p, i});
-        const auto& k = in_.product.k;
+        const auto k = [&](std::int64_t p) { return in_.product.k(p); };
         if (!limits_.b_held) {
             // Along k; within a place along k by columns, so that a tile of B and all who need it are one unit.
             for (auto& e : out) {
-                e.major = k[e.product];
+                e.major = k(e.product);
                 e.minor = made_b_ ? in_.tile_of(Operand::b, e.product)
                                   : (static_cast<std::int64_t>(in_.row[in_.sums[e.sum].c]) << 32) +
                                         in_.col[in_.sums[e.sum].c];
@@ -231,7 +231,7 @@ class ChunkCutter {
             // Tiles of A one per row in turn: the n-th of every row, then the next.
             std::vector<std::pair<std::int64_t, std::int32_t>> places;  // (row, k)
             for (const auto& e : out)
-                places.emplace_back((static_cast<std::int64_t>(in_.row[in_.sums[e.sum].c]) << 32) + k[e.product], 0);
+                places.emplace_back((static_cast<std::int64_t>(in_.row[in_.sums[e.sum].c]) << 32) + k(e.product), 0);
             std::sort(places.begin(), places.end());
             places.erase(std::unique(places.begin(), places.end()), places.end());
             std::int64_t row = -1;
@@ -242,7 +242,7 @@ class ChunkCutter {
                 n = turn++;
             }
             for (auto& e : out) {
-                const std::int64_t key = (static_cast<std::int64_t>(in_.row[in_.sums[e.sum].c]) << 32) + k[e.product];
+                const std::int64_t key = (static_cast<std::int64_t>(in_.row[in_.sums[e.sum].c]) << 32) + k(e.product);
                 const auto it = std::lower_bound(places.begin(), places.end(), std::pair{key, std::int32_t{0}});
                 e.major = it->second;
                 e.minor = in_.row[in_.sums[e.sum].c];

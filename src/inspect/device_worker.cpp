@@ -474,9 +474,8 @@ void DeviceWorker::emit_compute(int d, std::size_t t) {
             complete_bytes += in_.bytes_on_device(Operand::c)[s.c];
         }
         for (auto p = chain.first_product; p < chain.first_product + ch.products; ++p) {
-            auto& product = plan.products[p];
-            product.at_a = lane.now[0][product.a];
-            product.at_b = lane.now[1][product.b];
+            const auto& product = plan.products[p];
+            plan.places[p] = {lane.now[0][product.a], lane.now[1][product.b]};
         }
     }
     finish_step();

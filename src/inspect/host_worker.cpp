@@ -5,6 +5,7 @@
 #include <cmath>
 #include <deque>
 #include <map>
+#include <ranges>
 
 #include "inspect/plan_writer.hpp"
 
@@ -248,7 +249,7 @@ Group HostWorker::group_from(std::size_t begin) const {
     std::vector<std::pair<std::int32_t, std::int32_t>> seen;  // place along k, tile
     for (; g.end < order_.size() && key_of(g.end) == key_of(begin); ++g.end) {
         const auto& s = in_.sums[order_[g.end]];
-        for (auto p = s.first; p < s.last; ++p) seen.emplace_back(in_.product.k[p], in_.tile_of(streamed_, p));
+        for (auto p = s.first; p < s.last; ++p) seen.emplace_back(in_.product.k(p), in_.tile_of(streamed_, p));
     }
     std::sort(seen.begin(), seen.end());
     seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
@@ -364,11 +365,12 @@ void HostWorker::flush_finishes(std::size_t keep) {
 void HostWorker::set_places(std::int64_t first, std::int64_t last, std::vector<std::int32_t>& after) {
     if (!streams() && in_.machine.ranks == 1) return;  // all where they are stored
     for (auto p = first; p < last; ++p) {
-        auto& product = w_.plan.products[p];
-        product.at_a = made_[0] ? made_at_[0][product.a] : w_.at(Operand::a, product.a);
-        product.at_b = made_[1] ? made_at_[1][product.b] : w_.at(Operand::b, product.b);
-        if (!made_[0] && product.at_a >= 0) after.push_back(w_.step_of_arrival[product.at_a]);
-        if (!made_[1] && product.at_b >= 0) after.push_back(w_.step_of_arrival[product.at_b]);
+        const auto& product = w_.plan.products[p];
+        auto& at = w_.plan.places[p];
+        at.a = made_[0] ? made_at_[0][product.a] : w_.at(Operand::a, product.a);
+        at.b = made_[1] ? made_at_[1][product.b] : w_.at(Operand::b, product.b);
+        if (!made_[0] && at.a >= 0) after.push_back(w_.step_of_arrival[at.a]);
+        if (!made_[1] && at.b >= 0) after.push_back(w_.step_of_arrival[at.b]);
     }
 }
 
@@ -405,7 +407,6 @@ void HostWorker::emit_computes(const Stage& stage, const std::vector<std::int32_
         for (auto i = piece.begin; i < piece.end; ++i) {
             const auto sum = order_[i];
             const auto& s = in_.sums[sum];
-            const auto& k = in_.product.k;
             if (!windows_.empty() && i >= windows_[window_].end) {
                 close();
                 const std::size_t late = sets_ == 3 ? 1 : 0;  // no thread waits for parts that others have in hand
@@ -413,9 +414,10 @@ void HostWorker::emit_computes(const Stage& stage, const std::vector<std::int32_
                 ++window_;
             }
             const auto first = done_to_[i];
-            const auto last = piece.k_end == INT32_MAX
-                                  ? s.last
-                                  : std::lower_bound(k.begin() + first, k.begin() + s.last, piece.k_end) - k.begin();
+            auto last = s.last;
+            if (piece.k_end != INT32_MAX)
+                last = *std::ranges::partition_point(std::views::iota(first, s.last),
+                                                     [&](std::int64_t p) { return in_.product.k(p) < piece.k_end; });
             if (first == last && !(s.first == s.last && piece.k_end == INT32_MAX)) continue;
             done_to_[i] = last;
             const bool complete = last == s.last, shared = parts_[i] > 1;

@@ -48,7 +48,7 @@ ProductShape with_tiles_of(ProductShape product, const Shape& old, const MatrixV
         if (y == tile) ++j;
     }
     out.products = std::move(product.products);
-    out.k = std::move(product.k);
+    out.k_of_b = std::move(product.k_of_b);
     out.c = Shape::from_sorted(grid, std::move(ordinals), std::move(norms));
     return out;
 }
@@ -91,8 +91,8 @@ std::vector<std::int64_t> device_bytes_of(const Shape& shape, const MatrixView& 
 }  // namespace
 
 Inspection::Inspection(const PlanRequest& r, const MachineModel& m) : request(r), machine(m), view(*r.spec) {
-    require(!r.accumulate || !r.screening.given, "'{}': with a given result shape no tiles of C are added to it",
-            r.spec->text());
+    if (r.accumulate && r.screening.given)
+        user_error("'{}': with a given result shape no tiles of C are added to it", r.spec->text());
     auto screening = r.screening;
     screening.added = r.accumulate;
     product = product_shape(*r.spec, *r.a, *r.b, screening, r.planning_memory);
@@ -125,8 +125,8 @@ Inspection::Inspection(const PlanRequest& r, const MachineModel& m) : request(r)
         for (auto at = begin;; ++index) {
             auto last = end;
             if (product.segments > 1 && at < end) {
-                const auto segment = product.segment[product.k[at]];
-                for (last = at + 1; last < end && product.segment[product.k[last]] == segment;) ++last;
+                const auto segment = product.segment[product.k(at)];
+                for (last = at + 1; last < end && product.segment[product.k(last)] == segment;) ++last;
             }
             sums.push_back({static_cast<std::int32_t>(c), index, at, last, flops_of(c, at, last)});
             if (last == end) break;
@@ -136,19 +136,7 @@ Inspection::Inspection(const PlanRequest& r, const MachineModel& m) : request(r)
     }
     rows = number(product.row, row);
     cols = number(product.col, col);
-    row_at.resize(static_cast<std::size_t>(rows));
-    col_at.resize(static_cast<std::size_t>(cols));
-    const auto& grid = product.c.grid();
-    for (std::int64_t c = 0; c < tiles; ++c) {
-        auto &ra = row_at[row[c]], &ca = col_at[col[c]];
-        if (!ra.empty() && !ca.empty()) continue;
-        const auto at = grid.coordinates(product.c.tile(c));
-        IndexVector new_row, new_col;
-        for (int d = 0; d < grid.rank(); ++d)
-            (view.part(Operand::c, d) == MatrixPart::column ? new_col : new_row).push_back(at[d]);
-        ra = new_row;
-        ca = new_col;
-    }
+    if (m.devices_per_rank > 0) find_coordinates();
 
     const auto element = bytes_of(r.scalar);
     for (const auto o : {Operand::a, Operand::b, Operand::c}) {
@@ -158,6 +146,22 @@ Inspection::Inspection(const PlanRequest& r, const MachineModel& m) : request(r)
         for (std::int64_t t = 0; t < s.tile_count(); ++t)
             host[t] = align_up(s.grid().tile_elements(s.tile(t)) * element);
         if (m.devices_per_rank > 0) device_bytes[o] = device_bytes_of(s, view, o, element);
+    }
+}
+
+void Inspection::find_coordinates() {
+    row_at.resize(static_cast<std::size_t>(rows));
+    col_at.resize(static_cast<std::size_t>(cols));
+    const auto& grid = product.c.grid();
+    for (std::int64_t c = 0; c < product.c.tile_count(); ++c) {
+        auto &ra = row_at[row[c]], &ca = col_at[col[c]];
+        if (!ra.empty() && !ca.empty()) continue;
+        const auto at = grid.coordinates(product.c.tile(c));
+        IndexVector new_row, new_col;
+        for (int d = 0; d < grid.rank(); ++d)
+            (view.part(Operand::c, d) == MatrixPart::column ? new_col : new_row).push_back(at[d]);
+        ra = new_row;
+        ca = new_col;
     }
 }
 

@@ -29,7 +29,8 @@ struct Inspection {
     std::vector<std::int32_t> first_sum;  // per result slot + 1
     std::vector<std::int32_t> row, col;   // per result slot: dense numbers of its row and column
     std::int32_t rows = 0, cols = 0;
-    std::vector<IndexVector> row_at, col_at;  // tile coordinates of a row (free A), of a column (free B)
+    // With devices: tile coordinates of a row (free A), of a column (free B).
+    std::vector<IndexVector> row_at, col_at;
     PerOperand<std::vector<std::int64_t>> host_bytes, device_bytes;  // per slot
     double flop_factor = 1;                                          // complex arithmetic
 
@@ -54,6 +55,9 @@ struct Inspection {
     std::int32_t tile_of(Operand o, std::int64_t p) const {
         return o == Operand::a ? product.products[p].a : product.products[p].b;
     }
+
+  private:
+    void find_coordinates();
 };
 
 /// Which rank works on which sum, and how the tensors lie.

@@ -31,9 +31,11 @@ Assignment outer_product(const Inspection& in) {
     out.lies.a = deal(in, Operand::a, {{k, cols}, {row, rows}});
     out.lies.b = deal(in, Operand::b, {{k, rows}, {col, cols}});
     out.lies.c = deal(in, Operand::c, {{row, rows}, {col, cols}});
+    out.rank_of.assign(in.sums.size(), 0);
+    if (ranks == 1) return out;
     const auto& owner = in.distribution(Operand::c, out.lies);
-    out.rank_of.reserve(in.sums.size());
-    for (const auto& s : in.sums) out.rank_of.push_back(owner.owner(in.product.c.grid(), in.product.c.tile(s.c)));
+    for (std::size_t i = 0; i < in.sums.size(); ++i)
+        out.rank_of[i] = owner.owner(in.product.c.grid(), in.product.c.tile(in.sums[i].c));
     return out;
 }
 

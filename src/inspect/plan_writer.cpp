@@ -329,8 +329,10 @@ Plan PlanWriter::write() {
     plan.other_bytes = r.other_bytes;
     plan.segments = in.product.segments;
     plan.skipped = in.product.skipped;
-    plan.products.reserve(in.product.products.size());
-    for (const auto& p : in.product.products) plan.products.push_back({p.a, p.b, -1, -1});
+    plan.products = in.product.products;
+    const bool as_stored =
+        plan.ranks == 1 && plan.devices_per_rank == 0 && in.stored(Operand::a) && in.stored(Operand::b);
+    if (!as_stored) plan.places.resize(plan.products.size());
     plan.counts.flops = in.product.flops * in.flop_factor;
     plan.counts.products = static_cast<std::int64_t>(plan.products.size());
     plan.counts.left_out_bound = in.product.left_out_bound;

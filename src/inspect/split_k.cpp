@@ -23,7 +23,7 @@ Assignment split_k(const Inspection& in) {
     out.rank_of.reserve(in.sums.size());
     for (const auto& s : in.sums) {
         std::int64_t segment = 0;
-        if (s.first < s.last && in.product.segments > 1) segment = in.product.segment[in.product.k[s.first]];
+        if (s.first < s.last && in.product.segments > 1) segment = in.product.segment[in.product.k(s.first)];
         out.rank_of.push_back(static_cast<std::int32_t>(segment * ranks / in.product.segments));
     }
     return out;

@@ -29,7 +29,7 @@ namespace cpu {
 
 // From the pool of pages: every contraction makes a workspace for each thread, and blocks of huge pages in the heap
 // would leave it in pieces.
-Scratch::Scratch() : memory(kScratchBytes, nullptr, "tile product workspace") {}
+void Scratch::take() { memory = Buffer(kScratchBytes, nullptr, "tile product workspace"); }
 
 namespace {
 
@@ -53,6 +53,15 @@ void multiply_chains(Isa isa, std::span<const Chain<T>> chains, GemmFlags flags,
     using R = RealOf<T>;
     if (chains.empty()) return;
     const KernelTable<R>& table = table_of<R>(isa);
+    if constexpr (!is_complex<T>) {
+        if (flags.in_cache) {
+            SmallProduct<R> small(table);
+            std::size_t done = 0;
+            while (done < chains.size() && small.multiply(chains[done])) ++done;
+            chains = chains.subspan(done);
+            if (chains.empty()) return;
+        }
+    }
     PackedProduct<R> packed(table, workspace.impl(), is_complex<T>, flags);
     std::vector<Segment<R>> segments;
     RealView<T> view(table.lanes);

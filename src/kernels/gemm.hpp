@@ -40,6 +40,7 @@ struct Chain {
 struct GemmFlags {
     bool conjugate_a = false;
     bool conjugate_b = false;
+    bool in_cache = false;  // all tiles together are so small that none is fetched ahead
 };
 
 /// Scratch of one thread: packed panels. Reused from call to call; never larger than gemm_workspace_bytes().

@@ -60,8 +60,8 @@ Summation::Summation(const Plan& plan) {
     }
     ensure(j == all.c.tile_count(), "{} of {} result tiles are in the plan", j, all.c.tile_count());
     if (all.segments > 1) {
-        segment_.reserve(all.k.size());
-        for (auto k : all.k) segment_.push_back(all.segment[k]);
+        segment_.reserve(all.products.size());
+        for (std::int64_t p = 0; p < expected; ++p) segment_.push_back(all.segment[all.k(p)]);
     }
 }
 

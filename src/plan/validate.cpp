@@ -193,6 +193,8 @@ class Validator {
         std::vector<std::vector<Part>> parts(plan_.sums.size());
         sum_writers_.resize(plan_.sums.size());
         sum_births_.resize(plan_.sums.size());
+        ensure(plan_.places.empty() || plan_.places.size() == plan_.products.size(), "places of {} of {} products",
+               plan_.places.size(), plan_.products.size());
         std::vector<std::uint8_t> done(plan_.products.size());
         std::vector<std::pair<int, std::int32_t>> finished_in_chain;
         for (std::size_t i = 0; i < plan_.chains.size(); ++i) {
@@ -228,8 +230,9 @@ class Validator {
             }
             for (auto p = ch.first_product; p < part.next; ++p) {
                 const auto& product = plan_.products[p];
-                use(Operand::a, product.a, product.at_a, number);
-                use(Operand::b, product.b, product.at_b, number);
+                const auto at = plan_.places_of(p);
+                use(Operand::a, product.a, at.a, number);
+                use(Operand::b, product.b, at.b, number);
                 if (ch.part == 0) {
                     ensure(!done[p], "product {} is done twice", p);
                     done[p] = 1;

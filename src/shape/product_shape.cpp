@@ -33,12 +33,14 @@ struct GivenTile {
 std::vector<GivenTile> given_tiles(const ContractionSpec& spec, const MatrixView& view, const Shape& given,
                                    const TileGrid& grid) {
     const TileGrid& is = given.grid();
-    require(is.rank() == grid.rank(), "contraction '{}': the given result shape is of {}, the result of {}",
-            spec.text(), to_string(is), to_string(grid));
+    if (is.rank() != grid.rank())
+        user_error("contraction '{}': the given result shape is of {}, the result of {}", spec.text(), to_string(is),
+                   to_string(grid));
     for (int d = 0; d < grid.rank(); ++d)
-        require(is.tiling(d) == grid.tiling(d),
-                "contraction '{}': index {} of the given result shape is {}, that of the result {}: {}", spec.text(), d,
-                to_string(is.tiling(d)), to_string(grid.tiling(d)), first_difference(is.tiling(d), grid.tiling(d)));
+        if (!(is.tiling(d) == grid.tiling(d)))
+            user_error("contraction '{}': index {} of the given result shape is {}, that of the result {}: {}",
+                       spec.text(), d, to_string(is.tiling(d)), to_string(grid.tiling(d)),
+                       first_difference(is.tiling(d), grid.tiling(d)));
     std::vector<GivenTile> out;
     out.reserve(static_cast<std::size_t>(given.tile_count()));
     for (const auto o : given.ordinals()) {
@@ -89,7 +91,6 @@ class RowWalk {
         if (!filtered_) {
             require_products_fit(spec.text(), static_cast<double>(all), memory);
             products.reserve(all);
-            k.reserve(all);
         }
         found.reserve(std::min(all, rows * count_.size()));
     }
@@ -113,7 +114,6 @@ class RowWalk {
 
     std::vector<Found> found;
     std::vector<TileProduct> products;
-    std::vector<std::int32_t> k;
     double left_out_square = 0;
 
   private:
@@ -176,7 +176,6 @@ class RowWalk {
             found.push_back({row + column, row, column, at_[col], 0, bound_[col], 0, 0});
             products.resize(products.size() + static_cast<std::size_t>(count_[col]));
         }
-        k.resize(products.size());
     }
 
     /// Whether a tile can reach the filter, with what is there already; then also how small its products may be.
@@ -199,7 +198,6 @@ class RowWalk {
         auto *skipped = skipped_.data(), *flops = flops_.data();
         auto* at = at_.data();
         auto* to = products.data();
-        auto* to_k = k.data();
         const double filter = options_.filter, alpha = options_.alpha_magnitude;
         for (std::size_t i = begin; i < end; ++i) {
             const auto row_b = tiles_a_.row_of_b[i];
@@ -220,7 +218,6 @@ class RowWalk {
                 }
                 const auto p = at[col]++;
                 to[p] = {slot_a, slots[j]};
-                to_k[p] = row_b;
                 flops[col] += flops_a * elements[j];
             }
         }
@@ -303,15 +300,10 @@ void order_products(const std::vector<Found>& found, bool gaps, ProductShape& ou
         std::is_sorted(found.begin(), found.end(), [](const Found& x, const Found& y) { return x.first < y.first; }))
         return;
     std::vector<TileProduct> products;
-    std::vector<std::int32_t> k;
     products.reserve(static_cast<std::size_t>(out.first.back()));
-    k.reserve(products.capacity());
-    for (const auto& f : found) {
+    for (const auto& f : found)
         products.insert(products.end(), out.products.begin() + f.first, out.products.begin() + f.first + f.count);
-        k.insert(k.end(), out.k.begin() + f.first, out.k.begin() + f.first + f.count);
-    }
     out.products = std::move(products);
-    out.k = std::move(k);
 }
 
 /// Segments of the contracted range, by the rank of k among those that B has.
@@ -364,7 +356,10 @@ ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Sh
 
     ProductShape out;
     out.products = std::move(walk.products);
-    out.k = std::move(walk.k);
+    out.k_of_b.resize(static_cast<std::size_t>(b.tile_count()));
+    for (std::size_t r = 0; r < tiles_b.rows.size(); ++r)
+        for (auto i = tiles_b.rows[r].begin; i < tiles_b.rows[r].end; ++i)
+            out.k_of_b[tiles_b.slot[i]] = static_cast<std::int32_t>(r);
     out.c = result_shape(grid, found, options.alpha_magnitude);
     double left_out = walk.left_out_square;
     for (const auto& f : found) left_out += f.skipped * f.skipped;

@@ -24,13 +24,15 @@ struct ProductShape {
     Shape c;
     std::vector<std::int64_t> first;  // per result slot + 1, into products
     std::vector<TileProduct> products;
-    std::vector<std::int32_t> k;        // per product: its place along (batch, k), ascending in a chain
+    std::vector<std::int32_t> k_of_b;   // per slot of B: its place along (batch, k)
     std::vector<std::int32_t> segment;  // per place along k, where there is more than one segment
     int segments = 1;
     std::vector<std::int64_t> row, col;  // per result slot: equal where tiles share A's free indices, B's free indices
     std::vector<float> skipped;          // per result slot, with a filter: norm bound of its skipped products
     double left_out_bound = 0;           // Frobenius norm bound of all that is skipped or dropped here
     std::vector<double> tile_flops;      // per result slot
+    /// Of a product, its place along (batch, k): ascending in a chain.
+    std::int32_t k(std::int64_t product) const { return k_of_b[products[product].b]; }
     double flops = 0;  // all: of real arithmetic with 2 per multiply-add; complex types need 4 times that
 };
 

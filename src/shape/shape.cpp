@@ -2,23 +2,41 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/check.hpp"
+#include "base/hash.hpp"
 
 namespace tessera {
 
-Shape::Shape(TileGrid grid) : grid_(std::move(grid)) {}
+namespace {
 
-Shape::Shape(TileGrid grid, std::vector<ShapeEntry> entries) : grid_(std::move(grid)) {
+std::uint64_t hashed(std::uint64_t hash, std::int64_t value) {
+    hash = (hash ^ static_cast<std::uint64_t>(value)) * kMixFirst;
+    return hash ^ (hash >> 32);
+}
+
+}  // namespace
+
+Shape::Shape() {
+    static const Shape none{TileGrid()};
+    tiles_ = none.tiles_;
+}
+
+Shape::Shape(TileGrid grid) : Shape(std::move(grid), std::vector<std::int64_t>(), std::vector<double>()) {}
+
+Shape::Shape(TileGrid grid, std::vector<ShapeEntry> entries) {
     const auto by_tile = [](const ShapeEntry& x, const ShapeEntry& y) { return x.tile < y.tile; };
     if (!std::is_sorted(entries.begin(), entries.end(), by_tile)) std::sort(entries.begin(), entries.end(), by_tile);
-    ordinals_.reserve(entries.size());
-    norms_.reserve(entries.size());
+    std::vector<std::int64_t> ordinals;
+    std::vector<double> norms;
+    ordinals.reserve(entries.size());
+    norms.reserve(entries.size());
     for (const auto& e : entries) {
-        ordinals_.push_back(e.tile.value);
-        norms_.push_back(e.norm);
+        ordinals.push_back(e.tile.value);
+        norms.push_back(e.norm);
     }
-    check_and_count();
+    *this = Shape(std::move(grid), std::move(ordinals), std::move(norms));
 }
 
 Shape Shape::from_coordinates(TileGrid grid, std::span<const IndexVector> tiles, double norm) {
@@ -40,48 +58,72 @@ Shape Shape::dense(TileGrid grid, double norm) {
     // Plans number tiles with 32 bits, and a list of tiles is held whole.
     const auto tiles = grid.tile_total();
     require(tiles <= INT32_MAX, "shape: {} tiles, at most {} are possible; larger tiles make fewer", tiles, INT32_MAX);
-    Shape s(std::move(grid));
-    s.ordinals_.resize(static_cast<std::size_t>(tiles));
-    for (std::int64_t i = 0; i < tiles; ++i) s.ordinals_[i] = i;
-    s.norms_.assign(static_cast<std::size_t>(tiles), norm);
-    s.check_and_count();
-    return s;
+    std::vector<std::int64_t> ordinals(static_cast<std::size_t>(tiles));
+    std::iota(ordinals.begin(), ordinals.end(), 0);
+    return Shape(std::move(grid), std::move(ordinals), std::vector<double>(static_cast<std::size_t>(tiles), norm));
 }
 
 Shape Shape::from_sorted(TileGrid grid, std::vector<std::int64_t> ordinals, std::vector<double> norms) {
     require(ordinals.size() == norms.size(), "shape: {} tiles but {} norms", ordinals.size(), norms.size());
-    Shape s(std::move(grid));
-    s.ordinals_ = std::move(ordinals);
-    s.norms_ = std::move(norms);
-    s.check_and_count();
-    return s;
+    return Shape(std::move(grid), std::move(ordinals), std::move(norms));
 }
 
-void Shape::check_and_count() {
+Shape Shape::with_norms(std::vector<double> norms) const {
+    require(norms_.size() == norms.size(), "shape: {} tiles but {} norms", norms_.size(), norms.size());
+    Shape out;
+    out.tiles_ = tiles_;
+    out.norms_ = std::move(norms);
+    out.check_norms();
+    return out;
+}
+
+Shape::Shape(TileGrid grid, std::vector<std::int64_t> ordinals, std::vector<double> norms) : norms_(std::move(norms)) {
+    const auto tiles = std::make_shared<Tiles>();
+    tiles->grid = std::move(grid);
+    tiles->ordinals = std::move(ordinals);
+    tiles_ = tiles;
     std::int64_t previous = -1;
+    std::uint64_t hash = kGamma + static_cast<std::uint64_t>(tiles->grid.rank());
+    for (const auto& tiling : tiles->grid.tilings())
+        for (const auto at : tiling.offsets()) hash = hashed(hash, at);
     // Messages are made only when needed: to_string for each of 300,000 tiles would be most of the work here.
-    for (std::size_t i = 0; i < ordinals_.size(); ++i) {
-        const TileOrdinal tile{ordinals_[i]};
-        require(grid_.contains(tile), "shape: tile number {} is outside 0..{}", tile.value, grid_.tile_total() - 1);
-        if (tile.value == previous) user_error("shape: tile {} stands twice", to_string(grid_.coordinates(tile)));
+    for (const auto ordinal : tiles->ordinals) {
+        const TileOrdinal tile{ordinal};
+        require(tiles->grid.contains(tile), "shape: tile number {} is outside 0..{}", tile.value,
+                tiles->grid.tile_total() - 1);
+        if (tile.value == previous) user_error("shape: tile {} stands twice", to_string(tiles->grid.coordinates(tile)));
         require(tile.value > previous, "shape: tile numbers are not sorted: {} after {}", tile.value, previous);
-        if (!(std::isfinite(norms_[i]) && norms_[i] >= 0))
-            user_error("shape: tile {} has norm {}; a finite number >= 0 is needed", to_string(grid_.coordinates(tile)),
-                       norms_[i]);
-        elements_ += grid_.tile_elements(tile);
+        tiles->elements += tiles->grid.tile_elements(tile);
+        hash = hashed(hash, ordinal);
         previous = tile.value;
     }
+    tiles->hash = hash;
+    check_norms();
+}
+
+void Shape::check_norms() const {
+    for (std::size_t i = 0; i < norms_.size(); ++i)
+        if (!(std::isfinite(norms_[i]) && norms_[i] >= 0))
+            user_error("shape: tile {} has norm {}; a finite number >= 0 is needed",
+                       to_string(grid().coordinates(tile(static_cast<std::int64_t>(i)))), norms_[i]);
+}
+
+bool Shape::same_tiles(const Shape& other) const {
+    if (tiles_ == other.tiles_) return true;
+    return tiles_->hash == other.tiles_->hash && tiles_->grid == other.tiles_->grid &&
+           tiles_->ordinals == other.tiles_->ordinals;
 }
 
 std::optional<std::int64_t> Shape::find(TileOrdinal tile) const {
-    const auto it = std::lower_bound(ordinals_.begin(), ordinals_.end(), tile.value);
-    if (it == ordinals_.end() || *it != tile.value) return std::nullopt;
-    return it - ordinals_.begin();
+    const auto& ordinals = tiles_->ordinals;
+    const auto it = std::lower_bound(ordinals.begin(), ordinals.end(), tile.value);
+    if (it == ordinals.end() || *it != tile.value) return std::nullopt;
+    return it - ordinals.begin();
 }
 
 double Shape::density() const {
-    return grid_.element_total() == 0 ? 0.0
-                                      : static_cast<double>(elements_) / static_cast<double>(grid_.element_total());
+    const auto all = grid().element_total();
+    return all == 0 ? 0.0 : static_cast<double>(elements()) / static_cast<double>(all);
 }
 
 double Shape::norm() const {
@@ -94,9 +136,9 @@ double Shape::norm() const {
 }
 
 std::int64_t Shape::metadata_bytes() const {
-    std::int64_t bytes =
-        static_cast<std::int64_t>(ordinals_.capacity() * sizeof(std::int64_t) + norms_.capacity() * sizeof(double));
-    for (const auto& t : grid_.tilings()) bytes += static_cast<std::int64_t>(t.offsets().size_bytes());
+    std::int64_t bytes = static_cast<std::int64_t>(tiles_->ordinals.capacity() * sizeof(std::int64_t) +
+                                                   norms_.capacity() * sizeof(double));
+    for (const auto& t : grid().tilings()) bytes += static_cast<std::int64_t>(t.offsets().size_bytes());
     return bytes;
 }
 

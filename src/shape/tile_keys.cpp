@@ -25,16 +25,21 @@ KeyStrides key_strides(const MatrixView& view, Operand o, const TileGrid& a, con
     return s;
 }
 
-std::vector<TileKey> keys_of(const Shape& shape, const KeyStrides& strides) {
+/// free_elements: of each slot, the elements of its free indices; null: not asked for.
+std::vector<TileKey> keys_of(const Shape& shape, const KeyStrides& strides, std::vector<double>* free_elements) {
     std::vector<TileKey> out(static_cast<std::size_t>(shape.tile_count()));
-    const int rank = shape.grid().rank();
+    if (free_elements) free_elements->assign(out.size(), 1);
+    const auto& grid = shape.grid();
+    const int rank = grid.rank();
     for (std::int64_t s = 0; s < shape.tile_count(); ++s) {
-        const auto at = shape.grid().coordinates(shape.tile(s));
+        const auto at = grid.coordinates(shape.tile(s));
         TileKey e{0, 0, 0, static_cast<std::int32_t>(s)};
         for (int d = 0; d < rank; ++d) {
             e.batch += at[d] * strides.batch[d];
             e.free += at[d] * strides.free[d];
             e.k += at[d] * strides.k[d];
+            if (free_elements && strides.free[d] > 0)
+                (*free_elements)[s] *= static_cast<double>(grid.tiling(d).size(TileIndex{at[d]}));
         }
         out[s] = e;
     }
@@ -67,7 +72,8 @@ std::vector<std::int64_t> distinct_columns(const std::vector<TileKey>& keys) {
 }  // namespace
 
 TilesOfB tiles_of_b(const MatrixView& view, const Shape& b, const TileGrid& a, const TileGrid& c) {
-    auto keys = keys_of(b, key_strides(view, Operand::b, a, c));
+    std::vector<double> free_elements;
+    auto keys = keys_of(b, key_strides(view, Operand::b, a, c), &free_elements);
     sort_unless_sorted(keys, [](const TileKey& x, const TileKey& y) {
         return x.batch != y.batch ? x.batch < y.batch : x.k != y.k ? x.k < y.k : x.free < y.free;
     });
@@ -84,14 +90,14 @@ TilesOfB tiles_of_b(const MatrixView& view, const Shape& b, const TileGrid& a, c
             std::lower_bound(out.columns.begin(), out.columns.end(), keys[i].free) - out.columns.begin());
         out.slot[i] = slot;
         out.norm[i] = b.norm_of(slot);
-        out.free_elements[i] = static_cast<double>(view.sides(Operand::b, b.grid().tile_extents(b.tile(slot))).cols);
+        out.free_elements[i] = free_elements[slot];
     }
     return out;
 }
 
 TilesOfA tiles_of_a(const MatrixView& view, const Shape& a, const TileGrid& c, const TilesOfB& b) {
     TilesOfA out;
-    out.entries = keys_of(a, key_strides(view, Operand::a, a.grid(), c));
+    out.entries = keys_of(a, key_strides(view, Operand::a, a.grid(), c), nullptr);
     sort_unless_sorted(out.entries, [](const TileKey& x, const TileKey& y) {
         const auto rx = x.batch + x.free, ry = y.batch + y.free;
         return rx != ry ? rx < ry : x.k < y.k;

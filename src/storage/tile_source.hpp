@@ -9,10 +9,18 @@
 
 namespace tessera {
 
-/// Where an operand's tiles are: stored, by slot; or made by a generator (thread-safe).
+/// Tiles in one block of memory, by slot.
+template <Scalar T>
+struct StoredTiles {
+    const T* data = nullptr;
+    const std::int64_t* offsets = nullptr;  // in elements
+    const T* operator()(std::int64_t slot) const { return data + offsets[slot]; }
+};
+
+/// Where an operand's tiles are: stored; or made by a generator (thread-safe).
 template <Scalar T>
 struct TileSource {
-    std::function<const T*(std::int64_t slot)> stored;
+    StoredTiles<T> stored;
     TileGenerator<T> make;
     DeviceGenerator on_device = {};  // device_made: how
 };

@@ -17,6 +17,9 @@ namespace tessera {
 
 namespace {
 
+/// A pass over few bytes is done before a thread wakes.
+int threads_over(std::int64_t bytes) { return bytes < (std::int64_t{256} << 10) ? 1 : 0; }
+
 /// Tiles that are in either shape, norms zero.
 Shape united(const Shape& x, const Shape& y) {
     std::vector<std::int64_t> ordinals;
@@ -98,7 +101,7 @@ T dot(const Tensor<T>& x, const Tensor<T>& given) {
     const Tensor<T>& y = *dealt;
     if (DryRun::current()) return T{};
     std::vector<T> partial(static_cast<std::size_t>(x.tile_count()));
-    parallel_for(x.impl().local_count(), 0, 16, [&](std::int64_t i) {
+    parallel_for(x.impl().local_count(), threads_over(x.tile_bytes()), 16, [&](std::int64_t i) {
         const std::int64_t s = x.impl().local_slot(i);
         if (const auto other = y.shape().find(x.shape().tile(s)))
             partial[s] = tile_dot(x.impl().tile(s), y.impl().tile(*other), x.impl().elements(s));
@@ -114,7 +117,7 @@ double norm(const Tensor<T>& x) {
 template <Scalar T>
 double max_abs(const Tensor<T>& x) {
     std::vector<double> partial(static_cast<std::size_t>(x.impl().local_count()));
-    parallel_for(x.impl().local_count(), 0, 16, [&](std::int64_t i) {
+    parallel_for(x.impl().local_count(), threads_over(x.tile_bytes()), 16, [&](std::int64_t i) {
         const std::int64_t s = x.impl().local_slot(i);
         partial[i] = tile_max_abs(x.impl().tile(s), x.impl().elements(s));
     });
@@ -172,7 +175,7 @@ std::uint64_t join_checksums(ScalarKind kind, const TileGrid& grid, std::span<co
 template <Scalar T>
 std::uint64_t checksum(const Tensor<T>& x) {
     std::vector<std::int64_t> partial(static_cast<std::size_t>(x.tile_count()));
-    parallel_for(x.impl().local_count(), 0, 16, [&](std::int64_t i) {
+    parallel_for(x.impl().local_count(), threads_over(x.tile_bytes()), 16, [&](std::int64_t i) {
         const std::int64_t s = x.impl().local_slot(i);
         const auto t = x.tile(s);
         partial[s] = std::bit_cast<std::int64_t>(

@@ -194,7 +194,7 @@ Tensor<T> gather(const Tensor<T>& x, int root) {
     Pieces pieces(static_cast<std::size_t>(ranks.size()));
     Transfers transfers;
     if (ranks.rank() != root) {
-        for (const std::int64_t s : from.local)
+        for (const std::int64_t s : from.places->local)
             pieces[static_cast<std::size_t>(root)].push_back(piece(from.tile(s), from.elements(s)));
         post(ranks, true, kMoveTag, pieces, transfers);
         wait_all(transfers);
@@ -238,7 +238,7 @@ Tensor<T> scatter(const Tensor<T>& whole, Communicator& ranks, const Distributio
                 pieces[static_cast<std::size_t>(to->owner(s))].push_back(piece(from.tile(s), from.elements(s)));
         }
     } else {
-        for (const std::int64_t s : to->local)
+        for (const std::int64_t s : to->places->local)
             pieces[static_cast<std::size_t>(root)].push_back(piece(to->tile(s), to->elements(s)));
     }
     post(ranks, mine, kMoveTag, pieces, transfers);

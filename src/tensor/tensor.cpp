@@ -46,32 +46,45 @@ Tensor<T>::Impl::Impl(Shape s, MemoryBudget* budget, const std::string& what)
 
 template <Scalar T>
 Tensor<T>::Impl::Impl(Shape s, Placement where, MemoryBudget* budget, const std::string& what)
-    : shape(std::move(s)), placement(std::move(where)) {
-    const auto& d = placement.distribution;
-    require(d.ranks() == placement.communicator->size(), "tensor: dealt to {}, but its communicator has {}",
-            to_string(d), placement.communicator->size());
+    : Impl(s, where, tile_places<T>(s, where), budget, what) {}
+
+template <Scalar T>
+Tensor<T>::Impl::Impl(Shape s, Placement where, std::shared_ptr<const TilePlaces> at, MemoryBudget* budget,
+                      const std::string& what)
+    : shape(std::move(s)),
+      placement(std::move(where)),
+      places(std::move(at)),
+      buffer(checked_multiply(places->offsets.back(), sizeof(T), "tensor: bytes"), budget, what) {}
+
+template <Scalar T>
+std::shared_ptr<const TilePlaces> tile_places(const Shape& shape, const Placement& where) {
+    const auto& d = where.distribution;
+    const auto& ranks = *where.communicator;
+    if (d.ranks() != ranks.size())
+        user_error("tensor: dealt to {}, but its communicator has {}", to_string(d), ranks.size());
     d.require_fits(shape.grid());
-    const bool alone = one_rank();
-    const int me = placement.communicator->rank();
-    offsets.reserve(static_cast<std::size_t>(shape.tile_count()) + 1);
+    const bool alone = ranks.size() == 1;
+    const int me = ranks.rank();
+    const auto out = std::make_shared<TilePlaces>();
+    out->offsets.reserve(static_cast<std::size_t>(shape.tile_count()) + 1);
     std::int64_t at = 0;
     for (std::int64_t slot = 0; slot < shape.tile_count(); ++slot) {
         if (!alone && d.owner(shape.grid(), shape.tile(slot)) != me) {
-            offsets.push_back(-1);
+            out->offsets.push_back(-1);
             continue;
         }
-        if (!alone) local.push_back(slot);
-        offsets.push_back(at);
+        if (!alone) out->local.push_back(slot);
+        out->offsets.push_back(at);
         at = checked_add(at, padded(shape, slot, sizeof(T)), "tensor: elements");
     }
-    offsets.push_back(at);
-    buffer = Buffer(checked_multiply(at, sizeof(T), "tensor: bytes"), budget, what);
+    out->offsets.push_back(at);
+    return out;
 }
 
 template <Scalar T>
 void Tensor<T>::Impl::set_norms(std::vector<double> norms) {
     collect(norms);
-    shape = Shape::from_sorted(shape.grid(), {shape.ordinals().begin(), shape.ordinals().end()}, std::move(norms));
+    shape = shape.with_norms(std::move(norms));
 }
 
 template <Scalar T>
@@ -89,16 +102,15 @@ template <Scalar T>
 Tensor<T>::Tensor(Shape shape, Placement where) : impl_(std::make_unique<Impl>(std::move(shape), std::move(where))) {
     if (impl_->buffer.data())
         std::memset(static_cast<void*>(impl_->buffer.data()), 0, static_cast<std::size_t>(impl_->buffer.bytes()));
-    const auto& s = impl_->shape;
-    impl_->shape = Shape::from_sorted(s.grid(), {s.ordinals().begin(), s.ordinals().end()},
-                                      std::vector<double>(static_cast<std::size_t>(s.tile_count()), 0.0));
+    impl_->shape = impl_->shape.with_norms(std::vector<double>(static_cast<std::size_t>(tile_count()), 0.0));
 }
 
 template <Scalar T>
 Tensor<T>::Tensor(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 template <Scalar T>
-Tensor<T>::Tensor(const Tensor& other) : impl_(std::make_unique<Impl>(other.shape(), other.placement())) {
+Tensor<T>::Tensor(const Tensor& other)
+    : impl_(std::make_unique<Impl>(other.shape(), other.placement(), other.impl_->places)) {
     if (impl_->buffer.data())
         std::memcpy(static_cast<void*>(impl_->buffer.data()), other.impl_->buffer.data(),
                     static_cast<std::size_t>(impl_->buffer.bytes()));
@@ -205,8 +217,7 @@ void Tensor<T>::update_tiles(const std::function<void(const TileInfo&, std::span
         auto known = norms;
         for (double& n : known)
             if (!std::isfinite(n)) n = 0;
-        impl_->shape =
-            Shape::from_sorted(grid(), {shape().ordinals().begin(), shape().ordinals().end()}, std::move(known));
+        impl_->shape = shape().with_norms(std::move(known));
     };
     try {
         local([&](std::int64_t s) {
@@ -316,14 +327,15 @@ std::int64_t Tensor<T>::tile_bytes() const {
 
 template <Scalar T>
 std::int64_t Tensor<T>::metadata_bytes() const {
-    return shape().metadata_bytes() +
-           static_cast<std::int64_t>((impl_->offsets.capacity() + impl_->local.capacity()) * sizeof(std::int64_t)) +
-           static_cast<std::int64_t>(sizeof(Impl) + sizeof(Tensor));
+    return shape().metadata_bytes() + impl_->places->bytes() + static_cast<std::int64_t>(sizeof(Impl) + sizeof(Tensor));
 }
 
-template class Tensor<float>;
-template class Tensor<double>;
-template class Tensor<std::complex<float>>;
-template class Tensor<std::complex<double>>;
+#define TESSERA_INSTANTIATE(T) \
+    template class Tensor<T>;  \
+    template std::shared_ptr<const TilePlaces> tile_places<T>(const Shape&, const Placement&);
+TESSERA_INSTANTIATE(float)
+TESSERA_INSTANTIATE(double)
+TESSERA_INSTANTIATE(std::complex<float>)
+TESSERA_INSTANTIATE(std::complex<double>)
 
 }  // namespace tessera

@@ -55,7 +55,7 @@ void devices_until(Communicator& ranks, bool mine, int nth) {
     const Plan plan = product.plan();
     const auto a = Tensor<double>::random(product.shape, 1, 1, {ranks, plan.distribution_a});
     std::atomic<int> seen{0};
-    const TileSource<double> stored{[&](std::int64_t s) { return a.impl().tile(s); }, {}};
+    const TileSource<double> stored{a.impl().tiles(), {}};
     TileSource<double> made;
     made.make = [&](const TileInfo&, std::span<double> tile) {
         if (mine && ++seen >= nth) throw UserError("no more tiles");

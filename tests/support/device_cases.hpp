@@ -82,10 +82,10 @@ DeviceResult<T> run_case(const DeviceCase<T>& c, const OpenDevices& open) {
     auto impl = std::make_unique<typename Tensor<T>::Impl>(plan.c);
     std::vector<double> norms(static_cast<std::size_t>(plan.c.tile_count()), -1);
     std::vector<std::atomic<int>> arrivals(norms.size());
-    TileSource<T> a{[&](std::int64_t s) { return c.a.impl().tile(s); }, {}};
+    TileSource<T> a{c.a.impl().tiles(), {}};
     TileSource<T> b;
     if (c.source_b == SourceKind::stored)
-        b.stored = [&](std::int64_t s) { return c.b.impl().tile(s); };
+        b.stored = c.b.impl().tiles();
     else
         b.make = c.make_b ? c.make_b : [&](const TileInfo& info, std::span<T> tile) {
             std::ranges::copy(c.b.tile(info.coordinates), tile.begin());

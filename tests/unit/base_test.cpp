@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <stdexcept>
+#include <thread>
 
 #include "base/check.hpp"
 #include "base/parallel.hpp"
@@ -56,6 +57,33 @@ TEST(Parallel, VisitsEachOnceAndCarriesExceptions) {
         });
         EXPECT_EQ(bodies, threads);
     }
+}
+
+TEST(Parallel, CallersAtOnceShareTheCores) {
+    const int cores = resolve_threads(0);
+    std::atomic<int> working{0}, most{0}, begun{0};
+    constexpr int kCallers = 4;
+    const auto caller = [&] {
+        parallel_region(cores, [&](int thread, int team) {
+            if (team > 1) {  // teams of one are the callers themselves
+                const int now = ++working;
+                for (int seen = most; now > seen && !most.compare_exchange_weak(seen, now);) {
+                }
+                parallel_region(cores, [&](int, int inner) { EXPECT_EQ(inner, 1); });
+            }
+            if (thread == 0) ++begun;
+            while (begun < kCallers) std::this_thread::yield();  // nobody leaves before all have come
+            if (team > 1) --working;
+        });
+    };
+    std::vector<std::thread> callers;
+    for (int i = 0; i < kCallers; ++i) callers.emplace_back(caller);
+    for (auto& c : callers) c.join();
+    EXPECT_LE(most, cores);
+    // Alone again: all that is asked for.
+    std::atomic<int> bodies{0};
+    parallel_region(cores + 3, [&](int, int) { ++bodies; });
+    EXPECT_EQ(bodies, cores + 3);
 }
 
 }  // namespace

@@ -116,7 +116,7 @@ struct Problem {
 template <Scalar T>
 Problem<T> random_problem(Rng& rng, std::int64_t largest, int style) {
     Problem<T> out;
-    out.flags = {pick(rng, 0, 1) == 1, pick(rng, 0, 1) == 1};
+    out.flags = {pick(rng, 0, 1) == 1, pick(rng, 0, 1) == 1, pick(rng, 0, 1) == 1};
     const auto extent = [&] {
         static const std::int64_t special[] = {1, 2, 3, 5, 7, 8, 13, 16, 17, 23, 24, 31, 32, 47, 48, 49, 64, 97};
         if (pick(rng, 0, 1) == 0) {

@@ -114,11 +114,10 @@ TEST(Plan, ProductsAndResultAreTheSameForAllAlgorithms) {
     for (int trial = 0; trial < 40; ++trial) {
         auto c = random_case(r);
         c.machine.ranks = 4;
-        std::vector<PlanProduct> first;
+        std::vector<TileProduct> first;
         for (const auto algorithm : kAlgorithms) try {
                 c.request.how.algorithm = algorithm;
                 auto plan = plan_of(c);
-                for (auto& p : plan.products) p.at_a = p.at_b = -1;
                 if (first.empty()) first = plan.products;
                 EXPECT_EQ(plan.products, first) << name(algorithm);
             } catch (const UserError&) {
@@ -457,15 +456,16 @@ TEST(Plan, ValidateCatchesWhatIsBroken) {
             return false;
         });
         breaks(9, [](Plan& p) {
-            for (auto& q : p.products)
-                if (q.at_a >= 0) return q.at_a = -1, p.source_a == SourceKind::host_made || p.devices_per_rank > 0;
+            for (auto& at : p.places)
+                if (at.a >= 0) return at.a = -1, p.source_a == SourceKind::host_made || p.devices_per_rank > 0;
             return false;
         });
         breaks(10, [](Plan& p) {  // a product that nobody knows of
             for (auto& chain : p.chains)
                 if (p.filter == 0 && chain.parts == 1 && chain.products > 1 &&
                     chain.first_product + chain.products == static_cast<std::int64_t>(p.products.size()))
-                    return --chain.products, p.products.pop_back(), --p.counts.products, true;
+                    return --chain.products, p.products.pop_back(), --p.counts.products,
+                           p.places.resize(std::min(p.places.size(), p.products.size())), true;
             return false;
         });
         breaks(11, [](Plan& p) {  // one twice, another never

@@ -100,6 +100,7 @@ TEST(Validate, WhatTheFilterLeavesOutIsDerived) {
             chain.first_product + chain.products == static_cast<std::int64_t>(fewer.products.size())) {
             --chain.products;
             fewer.products.pop_back();
+            fewer.places.resize(std::min(fewer.places.size(), fewer.products.size()));
             --fewer.counts.products;
             break;
         }

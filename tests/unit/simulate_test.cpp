@@ -76,7 +76,7 @@ class HandMade {
         chain.products = n;
         chain.parts = static_cast<std::uint16_t>(parts);
         plan.sums.push_back({0, rank, static_cast<std::int16_t>(device), 0});
-        for (int i = 0; i < n; ++i) plan.products.push_back({i, i, -1, -1});
+        for (int i = 0; i < n; ++i) plan.products.push_back({i, i});
         plan.counts.flops += 2e9 * n / parts;
         plan.chains.push_back(chain);
         const auto at = static_cast<std::int64_t>(plan.chains.size());

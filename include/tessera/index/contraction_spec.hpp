@@ -1,6 +1,8 @@
 #pragma once
 // "ijcd,cdab->ijab": which index of which operand is which, as in NumPy's einsum with the arrow written out.
 
+#include <array>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,7 +39,7 @@ class ContractionSpec {
     /// Labels with this role: batch and free ones in C's order, contracted and summed_a in A's, summed_b in B's.
     std::string labels_with(LabelRole role) const;
     /// True where an operand repeats a label or has one that is summed in it alone.
-    bool needs_reduction(int operand) const;
+    bool needs_reduction(int operand) const { return reduces_[operand]; }
     /// The labels that operand keeps after diagonals and its own sums, each once, in its order.
     std::string reduced_labels(int operand) const;
 
@@ -52,6 +54,8 @@ class ContractionSpec {
   private:
     std::vector<std::string> operands_;
     std::string result_;
+    std::array<std::int8_t, 128> roles_{};  // of each letter, from 1 on; 0: it is no label
+    std::array<bool, 2> reduces_{};
 };
 
 }  // namespace tessera

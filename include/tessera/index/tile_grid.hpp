@@ -1,6 +1,7 @@
 #pragma once
 // The tiles of a tensor: one Tiling per index; tiles are numbered row-major (last index fastest).
 
+#include <array>
 #include <initializer_list>
 #include <string>
 #include <vector>
@@ -40,8 +41,10 @@ class TileGrid {
     bool operator==(const TileGrid& other) const { return tilings_ == other.tilings_; }
 
   private:
+    std::int64_t divide(std::int64_t n, int d) const;
     std::vector<Tiling> tilings_;
     IndexVector strides_;
+    std::array<std::uint64_t, kMaxRank> reciprocals_{};  // ceil(2^64 / stride); 0: not for this one
     std::int64_t tile_total_ = 1, element_total_ = 1;
 };
 

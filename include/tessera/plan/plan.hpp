@@ -18,12 +18,11 @@ namespace TESSERA_API tessera {
 /// How an operand's tiles come to be: stored on the ranks of its distribution, or made where they are needed.
 enum class SourceKind : std::uint8_t { stored, host_made, device_made };
 
-/// A product of two tiles, by their slots in A and B; where each is in the memory of the one who multiplies: an arrival
-/// (Plan::arrivals), or -1 for the tile where the rank stores it.
-struct PlanProduct {
-    std::int32_t a = 0, b = 0;
-    std::int32_t at_a = -1, at_b = -1;
-    bool operator==(const PlanProduct&) const = default;
+/// Where the two tiles of a product are in the memory of the one who multiplies: arrivals (Plan::arrivals), or -1 for
+/// the tile where the rank stores it.
+struct ProductPlaces {
+    std::int32_t a = -1, b = -1;
+    bool operator==(const ProductPlaces&) const = default;
 };
 
 /// A tile of A or B comes into a memory: made, received, loaded or copied there by the step that lists it.
@@ -179,7 +178,8 @@ struct Plan {
     Shape added;                                     // with a filter: what was there already
     bool shape_given = false;                        // the result's tiles were given, not found
     std::int64_t other_bytes = 0;                    // a rank holds besides, as in PlanRequest
-    std::vector<PlanProduct> products;               // by result tile, ascending in k
+    std::vector<TileProduct> products;               // by result tile, ascending in k
+    std::vector<ProductPlaces> places;               // of each product; none: all tiles are where they are stored
     std::vector<PlanChain> chains;
     std::vector<PlanArrival> arrivals;
     std::vector<PlanSum> sums;
@@ -198,6 +198,9 @@ struct Plan {
     const Shape& shape(Operand o) const { return o == Operand::a ? a : o == Operand::b ? b : c; }
     const Distribution& distribution(Operand o) const {
         return o == Operand::a ? distribution_a : o == Operand::b ? distribution_b : distribution_c;
+    }
+    ProductPlaces places_of(std::int64_t product) const {
+        return places.empty() ? ProductPlaces{} : places[static_cast<std::size_t>(product)];
     }
     /// Of A or B.
     SourceKind source(Operand o) const { return o == Operand::a ? source_a : source_b; }

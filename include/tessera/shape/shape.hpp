@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -24,11 +25,13 @@ struct TileProduct {
     bool operator==(const TileProduct&) const = default;
 };
 
-/// Tiles stand in ascending ordinal; a tile's position in that order is its slot.
+/// Tiles stand in ascending ordinal; a tile's position in that order is its slot. Copies, and shapes of the same tiles
+/// with other norms, share the list of tiles.
 class Shape {
   public:
     /// No nonzero tile.
-    explicit Shape(TileGrid grid = {});
+    Shape();
+    explicit Shape(TileGrid grid);
     /// Entries in any order; each tile at most once, norms finite and not negative.
     Shape(TileGrid grid, std::vector<ShapeEntry> entries);
     /// Every tile, all with the same norm.
@@ -41,31 +44,44 @@ class Shape {
     static Shape from_coordinates(TileGrid grid, std::span<const IndexVector> tiles, std::span<const double> norms);
     /// From ordinals already sorted, as files and planners have them (checked).
     static Shape from_sorted(TileGrid grid, std::vector<std::int64_t> ordinals, std::vector<double> norms);
+    /// The same tiles with these norms.
+    Shape with_norms(std::vector<double> norms) const;
 
-    const TileGrid& grid() const { return grid_; }
-    std::int64_t tile_count() const { return static_cast<std::int64_t>(ordinals_.size()); }
-    bool empty() const { return ordinals_.empty(); }
-    TileOrdinal tile(std::int64_t slot) const { return TileOrdinal{ordinals_[slot]}; }
+    const TileGrid& grid() const { return tiles_->grid; }
+    std::int64_t tile_count() const { return static_cast<std::int64_t>(tiles_->ordinals.size()); }
+    bool empty() const { return tiles_->ordinals.empty(); }
+    TileOrdinal tile(std::int64_t slot) const { return TileOrdinal{tiles_->ordinals[slot]}; }
     double norm_of(std::int64_t slot) const { return norms_[slot]; }
-    std::span<const std::int64_t> ordinals() const { return ordinals_; }
+    std::span<const std::int64_t> ordinals() const { return tiles_->ordinals; }
     std::span<const double> norms() const { return norms_; }
     /// The slot of a tile, if it is nonzero.
     std::optional<std::int64_t> find(TileOrdinal tile) const;
 
+    /// Whether both have the same tilings and the same nonzero tiles; norms do not matter. Quick where they share the
+    /// list, or differ.
+    bool same_tiles(const Shape& other) const;
+    /// A hash of tilings and nonzero tiles: equal where same_tiles() is true.
+    std::uint64_t tiles_hash() const { return tiles_->hash; }
+
     /// Elements in nonzero tiles, and their share of all elements (0 for a tensor without elements).
-    std::int64_t elements() const { return elements_; }
+    std::int64_t elements() const { return tiles_->elements; }
     double density() const;
     /// Frobenius norm of the whole: the root of the sum of squares.
     double norm() const;
     std::int64_t metadata_bytes() const;
-    bool operator==(const Shape&) const = default;
+    bool operator==(const Shape& other) const { return norms_ == other.norms_ && same_tiles(other); }
 
   private:
-    void check_and_count();
-    TileGrid grid_;
-    std::vector<std::int64_t> ordinals_;
+    struct Tiles {
+        TileGrid grid;
+        std::vector<std::int64_t> ordinals;
+        std::int64_t elements = 0;
+        std::uint64_t hash = 0;
+    };
+    Shape(TileGrid grid, std::vector<std::int64_t> ordinals, std::vector<double> norms);
+    void check_norms() const;
+    std::shared_ptr<const Tiles> tiles_;
     std::vector<double> norms_;
-    std::int64_t elements_ = 0;
 };
 
 }  // namespace tessera

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <optional>
 
@@ -22,6 +23,11 @@ namespace {
 using kernels::Axes;
 using kernels::MatrixLayout;
 
+// What a core does at least, and what must be left for another thread to be worth waking.
+constexpr double kFlopsPerSecond = 4e10, kBytesPerSecond = 1e10, kSecondsPerProduct = 3e-8;
+constexpr double kSecondsPerThread = 5e-5;
+constexpr std::int64_t kCacheBytes = 1 << 20;  // of all tiles: a second-level cache
+
 std::int64_t slowest(const Axes& axes) { return axes.count ? axes.axis[0].extent : 1; }
 
 /// A share of a group of indices: [begin, end) of `units` equal pieces of its slowest axis.
@@ -41,12 +47,11 @@ class Interpreter {
                 const TileSink<T>& c, const ExecuteOptions<T>& options)
         : plan_(plan),
           rank_(ranks.rank()),
-          spec_(plan.spec),
-          labels_(spec_),
-          layouts_a_(plan.a, spec_.a(), labels_.m, labels_.k, labels_.batch),
-          layouts_b_(plan.b, spec_.b(), labels_.k, labels_.n, labels_.batch),
-          layouts_c_(plan.c, spec_.c(), labels_.m, labels_.n, labels_.batch),
+          own_layouts_(options.layouts ? nullptr : std::make_unique<PlanLayouts>(plan)),
+          layouts_(options.layouts ? *options.layouts : *own_layouts_),
           options_(options),
+          in_cache_(plan.counts.bytes_a + plan.counts.bytes_b + plan.counts.bytes_c + plan.counts.arena_bytes <=
+                    kCacheBytes),
           tiles_(plan, rank_, a, b, c, options),
           board_(plan.steps.size()),
           messages_(plan, ranks, board_),
@@ -62,19 +67,31 @@ class Interpreter {
 
     ExecuteCounts run() {
         messages_.start([&](std::int32_t step) { return tiles_.message_pieces(plan_.steps[step]); });
-        parallel_region(plan_.threads, [&](int, int) { work(); });
+        const int threads = useful_threads();
+        parallel_region(threads, [&](int, int) { work(); });
         messages_.finish();
         ensure(first_ == steps_.size(), "only {} of {} steps ran", first_, steps_.size());
         progress_.end();
         ExecuteCounts out;
+        out.threads = threads;
         out.made_tiles = tiles_.made_tiles();
         out.arena_bytes = tiles_.arena_bytes();
         messages_.count(out);
-        out.waited_seconds = waited_.load() / plan_.threads;
+        out.waited_seconds = waited_.load() / threads;
         return out;
     }
 
   private:
+    /// No thread is woken for work that is done sooner without it: decided by what the plan counts.
+    int useful_threads() const {
+        const auto& n = plan_.rank_counts[static_cast<std::size_t>(rank_)];
+        if (n.made_tiles > 0) return plan_.threads;  // who knows how long that takes
+        const double seconds = n.flops / kFlopsPerSecond + static_cast<double>(n.products) * kSecondsPerProduct +
+                               static_cast<double>(n.stored_c) / kBytesPerSecond;
+        const double most = std::min(1 + seconds / kSecondsPerThread, static_cast<double>(steps_.size()));
+        return std::clamp(static_cast<int>(std::min(most, 1e6)), 1, plan_.threads);
+    }
+
     /// The first step not yet taken whose dependencies are done, of the next few; nothing when all are taken or
     /// something failed. The very first of them waits for steps that others have taken, or for messages: no deadlock.
     std::optional<std::size_t> take() {
@@ -154,16 +171,17 @@ class Interpreter {
         std::size_t links = 0, sliced = 0;
         for (auto i = s.begin; i < s.end; ++i) {
             const auto& ch = plan_.chains[i];
-            const auto batch = static_cast<std::size_t>(layouts_c_[plan_.sums[ch.sum].c].batch.extent());
+            const auto batch = static_cast<std::size_t>(layouts_.c[plan_.sums[ch.sum].c].batch.extent());
             links += static_cast<std::size_t>(ch.products) * batch;
             if (ch.parts > 1) sliced += 1 + 2 * static_cast<std::size_t>(ch.products);
         }
+        x.chains.reserve(static_cast<std::size_t>(s.end - s.begin));
         x.links.reserve(links);  // chains point into it
         x.sliced.clear();
         x.sliced.reserve(sliced);
         double flops = 0;
         for (auto i = s.begin; i < s.end; ++i) flops += add_chain(plan_.chains[i], x);
-        kernels::multiply_chains<T>(x.chains, {options_.conjugate_a, options_.conjugate_b}, workspace);
+        kernels::multiply_chains<T>(x.chains, {options_.conjugate_a, options_.conjugate_b, in_cache_}, workspace);
         for (auto i = s.begin; i < s.end; ++i)
             if (plan_.chains[i].finishes) tiles_.finish(plan_.sums[plan_.chains[i].sum].c);
         progress_.add(flops);
@@ -194,7 +212,7 @@ class Interpreter {
     }
 
     double add_chain(const PlanChain& ch, Scratch& x) {
-        const TileLayout& layout = layouts_c_[plan_.sums[ch.sum].c];
+        const TileLayout& layout = layouts_.c[plan_.sums[ch.sum].c];
         T* c = tiles_.sum(ch.sum);
         if (double done = 0; ch.products > 0 && multiply_elements(ch, layout, c, done)) return done;
         const MatrixLayout* matrix_c = &layout.matrix;
@@ -206,8 +224,8 @@ class Interpreter {
         if (ch.parts > 1) {
             auto rows = slowest(matrix_c->rows), cols = slowest(matrix_c->cols);
             for (auto p = ch.first_product; p < ch.first_product + ch.products; ++p) {
-                rows = std::min(rows, slowest(layouts_a_[plan_.products[p].a].matrix.rows));
-                cols = std::min(cols, slowest(layouts_b_[plan_.products[p].b].matrix.cols));
+                rows = std::min(rows, slowest(layouts_.a[plan_.products[p].a].matrix.rows));
+                cols = std::min(cols, slowest(layouts_.b[plan_.products[p].b].matrix.cols));
             }
             by_rows = rows >= cols || rows >= 32 * ch.parts;
             const auto units = by_rows ? rows : cols;
@@ -231,9 +249,10 @@ class Interpreter {
             const auto first_link = x.links.size();
             for (auto p = ch.first_product; p < ch.first_product + ch.products; ++p) {
                 const auto& product = plan_.products[p];
-                const TileLayout &la = layouts_a_[product.a], &lb = layouts_b_[product.b];
-                kernels::ChainLink<T> link{tiles_.tile(Operand::a, product.a, product.at_a),
-                                           tiles_.tile(Operand::b, product.b, product.at_b), &la.matrix, &lb.matrix};
+                const TileLayout &la = layouts_.a[product.a], &lb = layouts_.b[product.b];
+                const auto at = plan_.places_of(p);
+                kernels::ChainLink<T> link{tiles_.tile(Operand::a, product.a, at.a),
+                                           tiles_.tile(Operand::b, product.b, at.b), &la.matrix, &lb.matrix};
                 if (h > 0) {
                     link.a += la.batch.offset(h);
                     link.b += lb.batch.offset(h);
@@ -268,10 +287,10 @@ class Interpreter {
 
     const Plan& plan_;
     const int rank_;
-    ContractionSpec spec_;
-    MatrixView labels_;
-    TileLayouts layouts_a_, layouts_b_, layouts_c_;
+    const std::unique_ptr<const PlanLayouts> own_layouts_;
+    const PlanLayouts& layouts_;
     const ExecuteOptions<T>& options_;
+    const bool in_cache_;
     HostTiles<T> tiles_;
     StepBoard board_;
     Messages messages_;

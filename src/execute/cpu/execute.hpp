@@ -11,17 +11,21 @@
 
 namespace tessera {
 
+struct PlanLayouts;
+
 template <Scalar T>
 struct ExecuteOptions {
     T alpha = 1, beta = 0;
     bool conjugate_a = false, conjugate_b = false;
     bool resume = false;  // sums go on from what the result's tiles hold; all of them are those tiles
     MemoryBudget* budget = nullptr;
+    const PlanLayouts* layouts = nullptr;  // of the plan, where they are kept; cores only
     std::function<void(double done, double total)>
         progress;  // flops of this rank; from one thread at a time, at last all of them
 };
 
 struct ExecuteCounts {
+    int threads = 1;  // that were asked for by the work there is
     std::int64_t made_tiles = 0;
     std::int64_t arena_bytes = 0;
     std::int64_t sent_bytes = 0, received_bytes = 0;

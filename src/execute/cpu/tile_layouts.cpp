@@ -1,6 +1,7 @@
 #include "execute/cpu/tile_layouts.hpp"
 
 #include <map>
+#include <unordered_map>
 
 namespace tessera {
 
@@ -24,32 +25,78 @@ kernels::Axes axes_of(const std::string& group, const std::string& labels, const
     return axes;
 }
 
+/// The sizes that an index has, and which of them each of its tiles has.
+struct Sizes {
+    std::vector<std::int64_t> sizes;
+    std::vector<std::int32_t> of_tile;  // none where there is one size
+};
+
+Sizes sizes_of(const Tiling& tiling) {
+    Sizes out;
+    const auto offsets = tiling.offsets();
+    std::map<std::int64_t, std::int32_t> known;
+    bool one = true;
+    for (std::size_t t = 1; t + 1 < offsets.size() && one; ++t)
+        one = offsets[t + 1] - offsets[t] == offsets[1] - offsets[0];
+    if (one) {
+        out.sizes = {offsets.size() > 1 ? offsets[1] - offsets[0] : 0};
+        return out;
+    }
+    out.of_tile.reserve(offsets.size());
+    for (std::size_t t = 0; t + 1 < offsets.size(); ++t) {
+        const auto size = offsets[t + 1] - offsets[t];
+        const auto [it, fresh] = known.try_emplace(size, static_cast<std::int32_t>(out.sizes.size()));
+        if (fresh) out.sizes.push_back(size);
+        out.of_tile.push_back(it->second);
+    }
+    return out;
+}
+
 }  // namespace
 
 TileLayouts::TileLayouts(const Shape& shape, const std::string& labels, const std::string& rows,
                          const std::string& cols, const std::string& batch) {
     const auto& grid = shape.grid();
-    const auto less = [](const IndexVector& x, const IndexVector& y) {
-        return std::lexicographical_compare(x.begin(), x.end(), y.begin(), y.end());
+    const auto add = [&](const IndexVector& extents) {
+        const auto strides = row_major_strides(extents);
+        layouts_.push_back({{axes_of(rows, labels, extents, strides), axes_of(cols, labels, extents, strides)},
+                            axes_of(batch, labels, extents, strides)});
     };
-    std::map<IndexVector, std::int32_t, decltype(less)> known(less);
+    std::vector<Sizes> sizes;
+    bool one = true;
+    for (const auto& tiling : grid.tilings()) {
+        sizes.push_back(sizes_of(tiling));
+        one = one && sizes.back().of_tile.empty();
+    }
+    if (shape.empty()) return;
+    if (one) {
+        add(grid.tile_extents(shape.tile(0)));
+        return;
+    }
+
+    // A tile's extents as one number: its digits are the sizes.
+    std::unordered_map<std::int64_t, std::int32_t> known;
     class_of_.reserve(static_cast<std::size_t>(shape.tile_count()));
-    IndexVector previous;
     for (std::int64_t s = 0; s < shape.tile_count(); ++s) {
-        const auto extents = grid.tile_extents(shape.tile(s));
-        if (s > 0 && extents == previous) {
-            class_of_.push_back(class_of_.back());
-            continue;
+        std::int64_t key = 0, rest = shape.tile(s).value;
+        for (int d = 0; d < grid.rank(); ++d) {
+            const auto at = rest / grid.ordinal_strides()[d];
+            rest -= at * grid.ordinal_strides()[d];
+            const auto& size = sizes[static_cast<std::size_t>(d)];
+            if (!size.of_tile.empty())
+                key = key * static_cast<std::int64_t>(size.sizes.size()) + size.of_tile[static_cast<std::size_t>(at)];
         }
-        previous = extents;
-        const auto [it, fresh] = known.try_emplace(extents, static_cast<std::int32_t>(layouts_.size()));
-        if (fresh) {
-            const auto strides = row_major_strides(extents);
-            layouts_.push_back({{axes_of(rows, labels, extents, strides), axes_of(cols, labels, extents, strides)},
-                                axes_of(batch, labels, extents, strides)});
-        }
+        const auto [it, fresh] = known.try_emplace(key, static_cast<std::int32_t>(layouts_.size()));
+        if (fresh) add(grid.tile_extents(shape.tile(s)));
         class_of_.push_back(it->second);
     }
 }
+
+PlanLayouts::PlanLayouts(const Plan& plan) : PlanLayouts(plan, ContractionSpec(plan.spec)) {}
+PlanLayouts::PlanLayouts(const Plan& plan, const ContractionSpec& spec) : PlanLayouts(plan, spec, MatrixView(spec)) {}
+PlanLayouts::PlanLayouts(const Plan& plan, const ContractionSpec& spec, const MatrixView& view)
+    : a(plan.a, spec.a(), view.m, view.k, view.batch),
+      b(plan.b, spec.b(), view.k, view.n, view.batch),
+      c(plan.c, spec.c(), view.m, view.n, view.batch) {}
 
 }  // namespace tessera

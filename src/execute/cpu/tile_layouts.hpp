@@ -1,5 +1,5 @@
 #pragma once
-// The layouts of an operand's tiles as matrices, one per distinct tile extents.
+// The layouts of tiles as matrices, one per distinct tile extents: what the interpreter works out from a plan alone.
 
 #include <cstdint>
 #include <string>
@@ -7,7 +7,7 @@
 
 #include "index/matrix_view.hpp"
 #include "kernels/layout.hpp"
-#include "tessera/shape/shape.hpp"
+#include "tessera/plan/plan.hpp"
 
 namespace tessera {
 
@@ -22,11 +22,27 @@ class TileLayouts {
   public:
     TileLayouts(const Shape& shape, const std::string& labels, const std::string& rows, const std::string& cols,
                 const std::string& batch);
-    const TileLayout& operator[](std::int64_t slot) const { return layouts_[class_of_[slot]]; }
+    const TileLayout& operator[](std::int64_t slot) const { return layouts_[class_of_.empty() ? 0 : class_of_[slot]]; }
+    std::int64_t bytes() const {
+        return static_cast<std::int64_t>(layouts_.capacity() * sizeof(TileLayout) +
+                                         class_of_.capacity() * sizeof(std::int32_t));
+    }
 
   private:
     std::vector<TileLayout> layouts_;
-    std::vector<std::int32_t> class_of_;
+    std::vector<std::int32_t> class_of_;  // none where all tiles have the same extents
+};
+
+/// Of a plan's tensors.
+struct PlanLayouts {
+    explicit PlanLayouts(const Plan& plan);
+    std::int64_t bytes() const { return a.bytes() + b.bytes() + c.bytes(); }
+
+    TileLayouts a, b, c;
+
+  private:
+    PlanLayouts(const Plan& plan, const ContractionSpec& spec);
+    PlanLayouts(const Plan& plan, const ContractionSpec& spec, const MatrixView& view);
 };
 
 }  // namespace tessera

@@ -100,12 +100,12 @@ void DeviceInterpreter<T>::add_part(Batch& batch, const PlanChain& chain, const 
                                      small(part.cols), small(lc.ld), !starts});
         for (std::int32_t i = done; i < done + count; ++i) {
             const auto& p = plan_.products[static_cast<std::size_t>(chain.first_product + i)];
-            ensure(p.at_a >= 0 && p.at_b >= 0, "product {} of device {} has no arrivals", chain.first_product + i,
-                   batch.d);
+            const auto at = plan_.places_of(chain.first_product + i);
+            ensure(at.a >= 0 && at.b >= 0, "product {} of device {} has no arrivals", chain.first_product + i, batch.d);
             const auto &la = tiles_a_[p.a], &lb = tiles_b_[p.b];
-            batch.list.products.push_back({plan_.arrivals[static_cast<std::size_t>(p.at_a)].offset +
+            batch.list.products.push_back({plan_.arrivals[static_cast<std::size_t>(at.a)].offset +
                                                (part.batch * la.rows + part.row) * la.ld * element,
-                                           plan_.arrivals[static_cast<std::size_t>(p.at_b)].offset +
+                                           plan_.arrivals[static_cast<std::size_t>(at.b)].offset +
                                                (part.batch * lb.rows * lb.ld + part.col) * element,
                                            small(la.ld), small(lb.ld), small(la.cols), options_.conjugate_a,
                                            options_.conjugate_b});

@@ -71,7 +71,7 @@ inline std::int64_t inner_stride(const Axes& axes) {
 struct EvenSplit {
     std::int64_t parts, base, larger;
     EvenSplit(std::int64_t total, std::int64_t n_parts)
-        : parts(n_parts), base(total / n_parts), larger(total % n_parts) {}
+        : parts(n_parts), base(n_parts == 1 ? total : total / n_parts), larger(total - base * n_parts) {}
     std::int64_t size(std::int64_t i) const { return base + (i < larger ? 1 : 0); }
     std::int64_t begin(std::int64_t i) const { return i * base + (i < larger ? i : larger); }
 };
@@ -120,13 +120,17 @@ static_assert(kCopyBytes >= kMaxColumns * kMaxStrip * 8);
 /// Of packed B on this machine: what stays in its second-level cache. No bit of a result depends on it.
 std::int64_t panel_bytes();
 
-/// Memory of one thread that outlives a call.
+/// Memory of one thread that outlives a call; taken when it is first used: small tiles need none.
 struct Scratch {
-    Scratch();
-    char* panel() { return reinterpret_cast<char*>(memory.data()); }
-    char* copy() { return panel() + kPanelBytes; }
-    char* strip() { return copy() + kCopyBytes; }
+    char* panel() { return block(); }
+    char* copy() { return block() + kPanelBytes; }
+    char* strip() { return block() + kPanelBytes + kCopyBytes; }
     static constexpr std::int64_t kBytes = kPanelBytes + kCopyBytes + kStripBytes;
+    char* block() {
+        if (memory.bytes() == 0) take();
+        return reinterpret_cast<char*>(memory.data());
+    }
+    void take();
 
     Buffer memory;
     std::vector<Run> runs[4];
@@ -185,6 +189,33 @@ class RealView {
 template <class R>
 bool multiply_direct(const KernelTable<R>& table, const RealChain<R>& chain, const RealChain<R>* next,
                      std::vector<Segment<R>>& segments);
+
+/// The same for real tiles that are plain matrices and in the caches: straight from the links to the kernels.
+template <class R>
+class SmallProduct {
+  public:
+    explicit SmallProduct(const KernelTable<R>& table) : table_(table) {}
+    /// False: not for this chain, nothing was done.
+    bool multiply(const Chain<R>& chain);
+
+  private:
+    void look_at(const MatrixLayout& c);
+    void look_at(const ChainLink<R>& link);
+
+    const KernelTable<R>& table_;
+    struct {  // of the C seen last
+        const MatrixLayout* layout = nullptr;
+        bool fits = false, transposed = false;
+        std::int64_t m = 0, n = 0, row = 0;
+        EvenSplit panels{0, 1}, strips{0, 1};
+    } c_;
+    struct {  // of the link seen last
+        const MatrixLayout *a = nullptr, *b = nullptr;
+        bool fits = false;
+        std::int64_t k = 0, a_row = 0, a_k = 0, b_k = 0;
+    } link_;
+    std::vector<Segment<R>> segments_;
+};
 
 /// Any tiles, packed and blocked.
 template <class R>

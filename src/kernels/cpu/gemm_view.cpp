@@ -49,6 +49,7 @@ AxisOrder AxisOrder::of(const Axes& axes) {
     AxisOrder out;
     out.count = axes.count;
     for (int i = 0; i < axes.count; ++i) out.axis[i] = i;
+    if (axes.count < 2) return out;  // before the sort, which allocates
     std::stable_sort(out.axis.begin(), out.axis.begin() + axes.count, [&](int x, int y) {
         // Axes of one position lie anywhere; keep them out of the way.
         const bool trivial_x = axes.axis[x].extent == 1, trivial_y = axes.axis[y].extent == 1;
@@ -109,6 +110,7 @@ const MatrixLayout* RealView<T>::ordered(const MatrixLayout* layout, const Leade
 
 template <Scalar T>
 bool RealView<T>::all_follow(const Chain<T>& chain, const Leaders& leaders) {
+    if (!leaders.rows && !leaders.cols) return true;
     if (!ordered(chain.c_layout, leaders)) return false;
     for (const ChainLink<T>& link : chain.links)
         if (!ordered(link.a_layout, {leaders.rows, nullptr}) || !ordered(link.b_layout, {nullptr, leaders.cols}))
