@@ -6,6 +6,7 @@
 #include "tessera/comm/world.hpp"
 #include "tessera/contract/arrays.hpp"
 #include "tessera/contract/contract.hpp"
+#include "tessera/contract/einsum.hpp"
 #include "tessera/index/contraction_spec.hpp"
 #include "tessera/io/hdf5.hpp"
 #include "tessera/io/npy.hpp"
