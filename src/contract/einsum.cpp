@@ -57,7 +57,7 @@ void plan_steps(PlannedEinsum::Impl& e, std::vector<OperandShape> parts, const O
         try {
             e.steps.push_back(plan_here(question, e.here, *e.ranks));
         } catch (const BudgetError& error) {
-            if (error.smallest_bytes() <= e.here.memory) throw;  // it is of devices
+            if (e.here.memory == 0 || error.smallest_bytes() <= e.here.memory) throw;  // of the machine, of devices
             auto more = e.here;
             more.memory = error.smallest_bytes();
             least = std::max(least, more.memory);

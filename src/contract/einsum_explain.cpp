@@ -59,7 +59,9 @@ std::string explain(const PlannedEinsum& planned) {
         out += "\n";
     }
     out += fmt::format("  tree       {}: {}\n", e.order.tree(),
-                       e.order.exact ? "the cheapest of all orders" : "found greedily and refined");
+                       !e.order.exact ? "found greedily and refined"
+                       : filtered     ? "the cheapest of all orders, by the bounds of the norms"
+                                      : "the cheapest of all orders");
     out += fmt::format("  work       {}{}\n", bound, format_flops(scaled(e, e.order.cost.flops)));
     const double times = e.order.cost.flops > 0 ? e.order.dense.flops / e.order.cost.flops : 1;
     out += fmt::format("  dense      counting dense operands would take {}: {}{}, {:.2f} times as many\n",

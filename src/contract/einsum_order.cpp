@@ -93,6 +93,7 @@ class Labels {
 
 struct Count {
     double flops = kNever, products = 0;
+    double elements = 0;  // of the result at most
 };
 
 /// What contracting two parts costs, and how large a part is: of real shapes, or of dense arrays.
@@ -101,8 +102,6 @@ class Counter {
     virtual ~Counter() = default;
     /// Both parts must be there.
     virtual Count count(Set p, Set q) = 0;
-    /// At most so many elements the result has.
-    virtual double most_elements(Set p, Set q, const Count& c) = 0;
     /// What make() takes, in nanoseconds.
     virtual double price(const Count& c) = 0;
     /// The part that two others give; false where it cannot be (too many indices).
@@ -118,9 +117,8 @@ class DenseCounter : public Counter {
     Count count(Set p, Set q) override {
         spent += kPerDenseCount;
         if (labels_.too_many(p | q)) return {};
-        return {2 * labels_.products(p, q), 1};
+        return {2 * labels_.products(p, q), 1, elements(p | q)};
     }
-    double most_elements(Set p, Set q, const Count&) override { return elements(p | q); }
     double price(const Count&) override { return 0; }
     bool make(Set, Set) override { return true; }
     bool there(Set) const override { return true; }
@@ -161,10 +159,6 @@ class ShapeCounter : public Counter {
         if (is_new) at->second = counted(p, q);
         return at->second;
     }
-    double most_elements(Set p, Set q, const Count& c) override {
-        // Each element of a product takes at least one multiply-add.
-        return std::min(labels_.elements(p | q), c.flops / 2);
-    }
     double price(const Count& c) override { return kPerProduct * c.products; }
     bool make(Set p, Set q) override {
         if (count(p, q).flops == kNever) return false;
@@ -196,15 +190,18 @@ class ShapeCounter : public Counter {
             std::vector<double> row(tiles_b.rows.size(), 0);
             for (std::size_t r = 0; r < row.size(); ++r)
                 for (auto j = tiles_b.rows[r].begin; j < tiles_b.rows[r].end; ++j) row[r] += tiles_b.free_elements[j];
-            Count out{0, 0};
+            Count out{0, 0, 0};
             for (std::size_t i = 0; i < tiles_a.entries.size(); ++i) {
                 const auto r = tiles_a.row_of_b[i];
                 if (r < 0) continue;
                 const auto& of_b = tiles_b.rows[static_cast<std::size_t>(r)];
-                out.flops += 2.0 * static_cast<double>(a.grid().tile_elements(a.tile(tiles_a.entries[i].slot))) *
-                             row[static_cast<std::size_t>(r)];
+                const auto sides = view.sides(Operand::a, a.grid().tile_extents(a.tile(tiles_a.entries[i].slot)));
+                const double rows = static_cast<double>(sides.rows) * row[static_cast<std::size_t>(r)];
+                out.flops += 2.0 * static_cast<double>(sides.cols) * rows;
+                out.elements += rows;
                 out.products += static_cast<double>(of_b.end - of_b.begin);
             }
+            out.elements = std::min(out.elements, labels_.elements(p | q));
             return out;
         } catch (const UserError&) {  // more elements or tiles than can be numbered
             return {};
@@ -216,7 +213,8 @@ class ShapeCounter : public Counter {
         screening.filter = threshold(p | q);
         if ((p | q) == labels_.all()) screening.alpha_magnitude = alpha_;
         auto found = product_shape(ContractionSpec(spec(p, q)), shape(p), shape(q), screening);
-        const Count out{found.flops, static_cast<double>(found.products.size())};
+        const Count out{found.flops, static_cast<double>(found.products.size()),
+                        static_cast<double>(found.c.elements())};
         spent += kPerProduct * out.products;
         parts_.try_emplace(p | q, std::move(found.c));
         return out;
@@ -260,7 +258,7 @@ class Search {
                     if (best_meets && !meets) continue;
                     const auto c = counter_.count(p, q);
                     if (c.flops == kNever) continue;
-                    const double more = counter_.most_elements(p, q, c) - counter_.elements(p) - counter_.elements(q);
+                    const double more = c.elements - counter_.elements(p) - counter_.elements(q);
                     const double score = OrderCost{c.flops, more}.nanoseconds();
                     if (score < least || (meets && !best_meets)) {
                         least = score;
