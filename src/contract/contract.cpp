@@ -101,7 +101,8 @@ Contraction<T> run_one(std::string_view text, const Tensor<T>& a, const Tensor<T
     if (old) require_like_result(spec, old->grid(), grid);
     const bool adds = old && beta != T(0);
     const auto added = adds ? std::optional(old->tile_bytes()) : std::nullopt;
-    Contraction<T> out{reduce(a, spec.a(), spec.c(), here.threads, here.memory, added, alpha, options.conjugates(0)), {}};
+    Contraction<T> out{reduce(a, spec.a(), spec.c(), here.threads, here.memory, added, alpha, options.conjugates(0)),
+                       {}};
     out.report.bytes_a = a.tile_bytes();
     const auto bytes = reduce_bytes(a.shape(), &a.distribution(), sizeof(T), spec.a(), spec.c(), a.communicator());
     out.report.peak_host_bytes = out.report.bytes_a + bytes.copy + bytes.result;

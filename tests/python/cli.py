@@ -532,7 +532,7 @@ class Contract(unittest.TestCase):
             (["ik,kj->ij", "--a", "missing.h5", "--b", "A.npy"], ["missing.h5"]),
             (["ik,kj->ij", "--a", "broken.h5", "--b", "A.npy"], ["broken.h5"]),
             (["ik,kj->ij", "--a", "nan.npy", "--b", "A.npy"], ["nan.npy", "element (0, 0)", "NaN"]),
-            (["ik,kj-ij", "--a", "A.npy", "--b", "A.npy"], ["->"]),
+            (["ik,kj-ij", "--a", "A.npy", "--b", "A.npy"], ["'-' at position 6"]),
             (["ik,kj->ij", "--a", "A.npy"], ["--b"]),
             (["ik,kj->ij", "--a", "A.npy", "--b", "A.npy", "--beta", "1"], ["C.h5"]),
             (["ij->ji", "--a", "A.npy", "--explain"], ["--explain", "ij->ji"]),
