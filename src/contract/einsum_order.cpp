@@ -20,7 +20,7 @@ namespace {
 using Set = std::uint64_t;  // of operands
 constexpr double kNever = std::numeric_limits<double>::infinity();
 // Nanoseconds that the search takes, roughly, of a core: for each tile that is sorted, and each product of tiles.
-constexpr double kPerTile = 60, kPerProduct = 12, kPerDenseCount = 200;
+constexpr double kPerTile = 100, kPerProduct = 20, kPerDenseCount = 200;
 // The search may take this share of the counted work, or what planning a small contraction takes anyway.
 constexpr double kMostOfWork = 0.05, kFree = 20'000;
 
@@ -494,12 +494,12 @@ class Search {
     std::vector<Set> leaves_;
 };
 
-Tree dense_tree(int operands, const Labels& labels, double budget, bool& exact) {
+Tree dense_tree(int operands, const Labels& labels, double budget, double& spent) {
     DenseCounter counter(labels);
     Search search(counter, labels, operands);
     auto tree = search.greedy();
-    counter.spent = 0;
-    exact = search.refine(tree, budget);
+    search.refine(tree, budget);
+    spent += counter.spent;
     return tree;
 }
 
@@ -564,16 +564,14 @@ EinsumOrder order_of(const EinsumSpec& spec, std::span<const Shape* const> shape
 
     // The order of dense counts, as far as it may be the better one.
     EinsumOrder order;
-    const auto dense = dense_tree(spec.count(), labels, budget, order.exact);
     counter.spent = 0;
+    const auto dense = dense_tree(spec.count(), labels, budget, counter.spent);
     order.dense = search.cost(dense, all, cost.flops, budget, &order.dense_whole);
     if (order.dense_whole && order.dense.flops < cost.flops) {
         tree = dense;
         cost = order.dense;
     }
-    counter.spent = 0;
-    order.exact =
-        search.refine(tree, std::max(kFree, kMostOfWork * cost.nanoseconds()), std::max(cost.flops, order.dense.flops));
+    order.exact = search.refine(tree, budget, std::max(cost.flops, order.dense.flops));
 
     const auto sets = search.steps_of(tree, all);
     order.steps = written(spec, labels, tree, sets);
