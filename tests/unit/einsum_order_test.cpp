@@ -239,7 +239,7 @@ TEST(EinsumOrder, ThreeChainsWhereDenseCountsMislead) {
     const auto n = Tiling::uniform(40 * 128, 128), narrow = Tiling::uniform(20 * 128, 128);
     const auto all = [](const IndexVector&) { return true; };
     const auto diagonal = [](const IndexVector& at) { return at[0] == at[1]; };
-    const auto o = Tiling::uniform(12 * 2, 2), v = Tiling::uniform(20 * 8, 8), p = Tiling::uniform(10 * 8, 8);
+    const auto o = Tiling::uniform(12 * 2, 2), v = Tiling::uniform(20 * 16, 16), p = Tiling::uniform(10 * 16, 16);
     struct Chain {
         const char* what;
         RandomEinsum einsum;
@@ -249,7 +249,7 @@ TEST(EinsumOrder, ThreeChainsWhereDenseCountsMislead) {
     const Shape fragment = some({n, n}, [](const IndexVector& at) { return at[0] < 2; });
     const Shape pairs = some({o, o, v, v}, [](const IndexVector& at) { return at[0] == at[1] && at[0] % 2 == 0; });
     const Shape integrals = some({v, v, v, v}, all), projector = some({p, v}, all);
-    const double tile = 2.0 * 128 * 128 * 128, v3 = 2.0 * 160 * 160 * 160;
+    const double tile = 2.0 * 128 * 128 * 128, v3 = 2.0 * 320 * 320 * 320;
     const Chain chains[] = {
         {"symmetry blocks",
          {{"ij", "jk", "kl", "lm"}, "im", {block, block, block, orbitals}},
@@ -261,8 +261,8 @@ TEST(EinsumOrder, ThreeChainsWhereDenseCountsMislead) {
          tile * (40 * 40 * 20 + 2 * 40 * 20)},
         {"strong pairs",
          {{"ijcd", "cdab", "pa"}, "ijpb", {pairs, integrals, projector}},
-         v3 * 6 * 4 * (160 + 0.5),
-         v3 * 80 * (160 + 6 * 4)},
+         v3 * 6 * 4 * (320 + 0.5),
+         v3 * 160 * (320 + 6 * 4)},
     };
     for (const auto& c : chains) {
         const auto order = order_of(c.einsum);
