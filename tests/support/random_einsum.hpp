@@ -32,14 +32,15 @@ inline Shape random_tiles(Random& r, const TileGrid& grid, double occupancy) {
 }
 
 /// Up to 3 indices an operand (one may stand twice) of up to `most_labels`, each of up to most_tiles tiles of up to
-/// `most` elements.
+/// `most` elements; one of `empty` (0: none) has no element.
 inline RandomEinsum random_einsum(Random& r, int operands, int most_labels, std::int64_t most_tiles, std::int64_t most,
-                                  double occupancy) {
+                                  double occupancy, int empty = 0) {
     RandomEinsum e;
     const std::string alphabet = "abcdefghij";
     const auto labels = alphabet.substr(0, static_cast<std::size_t>(pick(r, 1, most_labels)));
     std::map<char, Tiling> tilings;
-    for (const char l : labels) tilings.emplace(l, random_tiling(r, most_tiles, most));
+    for (const char l : labels)
+        tilings.emplace(l, empty > 0 && pick(r, 1, empty) == 1 ? Tiling() : random_tiling(r, most_tiles, most));
     std::string used;
     for (int o = 0; o < operands; ++o) {
         std::string own;

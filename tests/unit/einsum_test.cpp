@@ -85,7 +85,7 @@ TYPED_TEST(Einsum, RandomSpecsAgreeWithTheDenseLoop) {
     Random r(70);
     int shared_by_three = 0;
     for (int trial = 0; trial < (std::is_same_v<T, double> ? 120 : 45); ++trial) {
-        const auto e = random_einsum(r, 1 + trial % 9, 6, 2, trial % 4 == 0 ? 1 : 2, 0.75);
+        const auto e = random_einsum(r, 1 + trial % 9, 6, 2, trial % 4 == 0 ? 1 : 2, 0.75, 20);
         for (char l = 'a'; l < 'g'; ++l)
             shared_by_three += std::count_if(e.operands.begin(), e.operands.end(),
                                              [&](const auto& o) { return o.find(l) != std::string::npos; }) > 2;
