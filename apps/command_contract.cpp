@@ -8,9 +8,11 @@
 #include "base/units.hpp"
 #include "command.hpp"
 #include "gemm_rate.hpp"
+#include "index/einsum_spec.hpp"
 #include "report.hpp"
 #include "tessera/base/cpu.hpp"
 #include "tessera/comm/world.hpp"
+#include "tessera/contract/einsum.hpp"
 #include "tessera/io/file.hpp"
 #include "tessera/io/hdf5.hpp"
 #include "tessera/io/npy.hpp"
@@ -23,8 +25,10 @@ struct Options {
     CommonOptions common;
     ContractionOptions contraction;
     std::string spec, a, b, out;
+    std::vector<std::string> files;  // all operands, instead of --a and --b
     std::int64_t tile = 0;
     bool conjugate_a = false, conjugate_b = false;
+    std::vector<int> conjugate;  // by number from 1
 };
 
 bool is_npy(const std::string& path) { return path.ends_with(".npy"); }
@@ -69,8 +73,41 @@ struct Request {
 };
 
 template <Scalar T>
-Contraction<T> work_on(const std::string& spec, const Request& r, const Tensor<T>& a, const Tensor<T>* b,
+using Tensors = std::vector<Tensor<T>>;
+
+/// The plan, for a person; the seconds that printing takes.
+double show_plan(const Options& o, const std::string& text) {
+    const double printing = now_seconds();
+    if (o.contraction.explain && mpi_world().rank() == 0) fmt::print(o.common.json ? stderr : stdout, "{}", text);
+    std::fflush(stdout);
+    return now_seconds() - printing;
+}
+
+/// Three operands or more.
+template <Scalar T>
+Contraction<T> work_on_many(const std::string& spec, const Request& r, const Tensors<T>& operands,
+                            std::optional<Tensor<T>> old, const Watch& watch, const Options& o, double& pause) {
+    const std::vector<ContractOperand<T>> list(operands.begin(), operands.end());
+    const auto planned =
+        old ? plan_into(spec, list, *old, r.here, r.what, r.how) : plan(spec, list, r.here, r.what, r.how);
+    pause = show_plan(o, explain(planned));
+    Contraction<T> result;
+    if (old) {
+        result.report = execute_into(planned, list, *old, watch);
+        result.tensor = std::move(*old);
+    } else {
+        result = execute(planned, list, watch);
+    }
+    result.report.plan_seconds += planned.seconds();
+    return result;
+}
+
+template <Scalar T>
+Contraction<T> work_on(const std::string& spec, const Request& r, const Tensors<T>& operands,
                        std::optional<Tensor<T>> old, const Watch& watch, const Options& o, double& pause) {
+    if (operands.size() > 2) return work_on_many(spec, r, operands, std::move(old), watch, o, pause);
+    const Tensor<T>& a = operands[0];
+    const Tensor<T>* b = operands.size() > 1 ? &operands[1] : nullptr;
     Contraction<T> result;
     if (!b) {
         if (!old) return contract(spec, a, r.here, r.what);
@@ -92,11 +129,7 @@ Contraction<T> work_on(const std::string& spec, const Request& r, const Tensor<T
     }
     const auto planned =
         old ? plan_into<T>(spec, a, *b, *old, r.here, r.what, r.how) : plan(spec, a, *b, r.here, r.what, r.how);
-    const double printing = now_seconds();
-    if (o.contraction.explain && mpi_world().rank() == 0)
-        fmt::print(o.common.json ? stderr : stdout, "{}", explain(planned));
-    std::fflush(stdout);
-    pause = now_seconds() - printing;
+    pause = show_plan(o, explain(planned));
     if (old) {
         result.report = execute_into<T>(planned, a, *b, *old, watch);
         result.tensor = std::move(*old);
@@ -108,11 +141,11 @@ Contraction<T> work_on(const std::string& spec, const Request& r, const Tensor<T
 }
 
 template <Scalar T>
-ContractionSummary work(const Options& o, const Request& r, const Tensor<T>& a, const Tensor<T>* b,
+ContractionSummary work(const Options& o, const std::string& text, const Request& r, const Tensors<T>& operands,
                         std::optional<Tensor<T>> old, AnyTensor& out) {
     const bool first = mpi_world().rank() == 0;
     ContractionSummary s;
-    s.spec = ContractionSpec(o.spec).text();
+    s.spec = text;
     // As long as the work took, up to half a second: little work does not wait for its rate.
     const double gemm_before = o.common.json ? gemm_rate(mpi_world(), r.here, 0).best_gflops : 0;
     Contraction<T> result;
@@ -121,28 +154,33 @@ ContractionSummary work(const Options& o, const Request& r, const Tensor<T>& a, 
         const Watch watch{[&](double done, double total) { bar.show(done, total); }};
         double pause = 0;  // printing the plan is no work
         const double start = now_seconds();
-        result = work_on(o.spec, r, a, b, std::move(old), watch, o, pause);
+        result = work_on<T>(text, r, operands, std::move(old), watch, o, pause);
         s.seconds = now_seconds() - start - pause;
     }
     if (o.common.json)
         s.gemm_gflops = std::max(gemm_before, gemm_rate(mpi_world(), r.here, std::min(s.seconds, 0.5)).best_gflops);
     s.report = result.report;
-    s.density_a = a.shape().density();
-    s.density_b = b ? b->shape().density() : 0;
+    for (const auto& x : operands) {
+        s.densities.push_back(x.shape().density());
+        s.metadata_bytes += x.metadata_bytes();
+    }
     s.density_c = result.tensor.shape().density();
-    s.metadata_bytes = a.metadata_bytes() + (b ? b->metadata_bytes() : 0) + result.tensor.metadata_bytes();
+    s.metadata_bytes += result.tensor.metadata_bytes();
     s.checksum = checksum(result.tensor);
-    const ContractionSpec spec(o.spec);
-    // The slow sum needs whole operands: on one rank only; on many the bits are the same.
-    if (mpi_world().size() == 1 && b && o.contraction.beta == 0 && o.contraction.filter == 0 &&
-        !spec.needs_reduction(0) && !spec.needs_reduction(1)) {
+    // The slow sum needs two whole operands: on one rank only; on many the bits are the same.
+    const auto reduces = [&] {
+        const ContractionSpec spec(text);
+        return spec.needs_reduction(0) || spec.needs_reduction(1);
+    };
+    if (mpi_world().size() == 1 && operands.size() == 2 && o.contraction.beta == 0 && o.contraction.filter == 0 &&
+        !reduces()) {
         VerifyOptions v;
         v.tiles = o.contraction.check;
         v.alpha = r.what.alpha;
-        v.conjugate_a = o.conjugate_a;
-        v.conjugate_b = o.conjugate_b;
+        v.conjugate_a = r.what.conjugates(0);
+        v.conjugate_b = r.what.conjugates(1);
         v.threads = o.common.threads;
-        s.checked = verify_sample<T>(o.spec, a, *b, result.tensor, v);
+        s.checked = verify_sample<T>(text, operands[0], operands[1], result.tensor, v);
         const double allowed = std::is_same_v<RealOf<T>, float> ? 1e-3 : 1e-10;
         if (s.checked.max_relative_error > allowed)
             throw CheckFailed(
@@ -153,25 +191,33 @@ ContractionSummary work(const Options& o, const Request& r, const Tensor<T>& a, 
     return s;
 }
 
-void run(const Options& o) {
-    const ContractionSpec spec(o.spec);
-    require(spec.operand_count() == 2 || o.contraction.where.devices == "none",
+/// The files of all operands.
+std::vector<std::string> files_of(const Options& o) {
+    require(o.files.empty() || (o.a.empty() && o.b.empty()),
+            "operand {} is given, and --a or --b: name all of them in one way", o.files.empty() ? "" : o.files[0]);
+    if (!o.files.empty()) return o.files;
+    require(!o.a.empty(), "no operand: give a file for each behind the spec, or --a and --b");
+    std::vector<std::string> out{o.a};
+    if (!o.b.empty()) out.push_back(o.b);
+    return out;
+}
+
+void check_options(const Options& o, const EinsumSpec& spec, const std::vector<std::string>& files) {
+    const auto count = static_cast<std::size_t>(spec.count());
+    require(count > 1 || o.contraction.where.devices == "none",
             "--devices {}: spec '{}' has one operand, which the cores work on", o.contraction.where.devices,
             spec.text());
-    Request request{resources_of(o.contraction.where, o.common), contract_options_of(o.contraction), {}};
-    request.how = plan_options_of(o.contraction.how, mpi_world().size(), !request.here.devices.empty());
-    request.what.conjugate_a = o.conjugate_a;
-    request.what.conjugate_b = o.conjugate_b;
     require(o.tile >= 0, "--tile {} is negative", o.tile);
-    require(o.tile == 0 || is_npy(o.a) || is_npy(o.b),
-            "--tile {} is for .npy operands; {} already has its tiles, as the file says", o.tile, o.a);
-    require(spec.operand_count() == 1 || !o.b.empty(), "spec '{}' has two operands: give the second one with --b",
-            spec.text());
-    require(spec.operand_count() == 2 || o.b.empty(), "spec '{}' has one operand, but --b {} is given", spec.text(),
-            o.b);
+    require(o.tile == 0 || std::any_of(files.begin(), files.end(), is_npy),
+            "--tile {} is for .npy operands; {} already has its tiles, as the file says", o.tile, files[0]);
+    require(count != 2 || files.size() != 1, "spec '{}' has two operands: give the second one with --b", spec.text());
+    require(count != 1 || files.size() != 2, "spec '{}' has one operand, but {} is given too", spec.text(),
+            files.size() > 1 ? files[1] : "");
+    require(count == files.size(), "spec '{}' has {} operands, but {} {} given", spec.text(), count, files.size(),
+            files.size() == 1 ? "file is" : "files are");
     require(!o.out.empty() || o.contraction.beta == 0, "--beta {} adds to the tensor in --out, which is not given",
             o.contraction.beta);
-    if (spec.operand_count() == 1) {
+    if (count == 1) {
         require(!o.contraction.explain, "--explain: spec '{}' has one operand, so there is no plan to explain",
                 spec.text());
         require(o.contraction.how.algorithm == "auto",
@@ -179,41 +225,63 @@ void run(const Options& o) {
                 spec.text());
         require(!o.conjugate_b, "--conjugate-b: spec '{}' has one operand", spec.text());
     }
-    if (!o.out.empty()) {
-        require(is_npy(o.out) || is_hdf5(o.out), "--out {}: the name must end in .h5, .hdf5 or .npy", o.out);
-        if (mpi_world().rank() == 0) require_writable(o.out);
-    }
-    const AnyTensor a = read("A", o.a, o);
-    std::optional<AnyTensor> b, old;
-    if (!o.b.empty()) b = read("B", o.b, o);
-    if (o.contraction.beta != 0) old = read("C", o.out, o);
-    if (b)
-        require(a.index() == b->index(), "A ({}) holds {}, B ({}) holds {}: they must be the same", o.a, scalar_name(a),
-                o.b, scalar_name(*b));
-    if (old)
-        require(a.index() == old->index(), "A ({}) holds {}, C ({}) holds {}: they must be the same", o.a,
-                scalar_name(a), o.out, scalar_name(*old));
+    for (const int n : o.conjugate)
+        require(n >= 1 && n <= spec.count(), "--conjugate {}: spec '{}' has {} operand{}", n, spec.text(), count,
+                count == 1 ? "" : "s");
+    if (o.out.empty()) return;
+    require(is_npy(o.out) || is_hdf5(o.out), "--out {}: the name must end in .h5, .hdf5 or .npy", o.out);
+    if (mpi_world().rank() == 0) require_writable(o.out);
+}
 
-    if (is_npy(o.out)) {
-        const auto shape_of = [](const AnyTensor& t) { return std::visit([](const auto& x) { return x.shape(); }, t); };
-        const TileGrid grid =
-            b ? spec.result_grid(shape_of(a).grid(), shape_of(*b).grid()) : spec.result_grid(shape_of(a).grid());
-        const double bytes = 16.0 * static_cast<double>(grid.element_total());
-        if (bytes > static_cast<double>(memory_bytes()))
-            throw MachineError(
-                fmt::format("--out {}: the result as a dense array has {} elements, more than this machine holds; "
-                            "write a .h5 file",
-                            o.out, grid.element_total()));
+const Shape& shape_of(const AnyTensor& t) {
+    return std::visit([](const auto& x) -> const Shape& { return x.shape(); }, t);
+}
+
+void run(const Options& o) {
+    const auto files = files_of(o);
+    check_options(o, EinsumSpec(o.spec), files);
+    Request request{resources_of(o.contraction.where, o.common), contract_options_of(o.contraction), {}};
+    request.how = plan_options_of(o.contraction.how, mpi_world().size(), !request.here.devices.empty());
+    request.what.conjugate_a = o.conjugate_a;
+    request.what.conjugate_b = o.conjugate_b;
+    for (const int n : o.conjugate) request.what.conjugate.push_back(n - 1);
+
+    std::vector<AnyTensor> operands;
+    std::vector<IndexVector> extents;
+    std::vector<const TileGrid*> grids;
+    const auto count = static_cast<int>(files.size());
+    for (int n = 0; n < count; ++n) {
+        const auto& file = files[static_cast<std::size_t>(n)];
+        operands.push_back(read(operand_name(n, count).c_str(), file, o));
+        require(operands[0].index() == operands.back().index(),
+                "{} ({}) holds {}, {} ({}) holds {}: they must be the same", operand_name(0, count), files[0],
+                scalar_name(operands[0]), operand_name(n, count), file, scalar_name(operands.back()));
+        extents.push_back(shape_of(operands.back()).grid().extents());
     }
+    for (const auto& x : operands) grids.push_back(&shape_of(x).grid());
+    const EinsumSpec spec(o.spec, extents);
+    const TileGrid grid = result_grid(spec.operands, spec.result, grids);
+    std::optional<AnyTensor> old;
+    if (o.contraction.beta != 0) old = read("C", o.out, o);
+    if (old)
+        require(operands[0].index() == old->index(), "A ({}) holds {}, C ({}) holds {}: they must be the same",
+                files[0], scalar_name(operands[0]), o.out, scalar_name(*old));
+    if (is_npy(o.out) && 16.0 * static_cast<double>(grid.element_total()) > static_cast<double>(memory_bytes()))
+        throw MachineError(
+            fmt::format("--out {}: the result as a dense array has {} elements, more than this machine holds; "
+                        "write a .h5 file",
+                        o.out, grid.element_total()));
     AnyTensor result;
     const auto summary = std::visit(
         [&](const auto& x) {
             using T = typename std::decay_t<decltype(x.tile(0))>::value_type;
             std::optional<Tensor<T>> c;
             if (old) c = std::get<Tensor<T>>(std::move(*old));
-            return work<T>(o, request, x, b ? &std::get<Tensor<T>>(*b) : nullptr, std::move(c), result);
+            Tensors<T> all;
+            for (auto& operand : operands) all.push_back(std::move(std::get<Tensor<T>>(operand)));
+            return work<T>(o, spec.text(), request, all, std::move(c), result);
         },
-        a);
+        operands[0]);
     if (!o.out.empty()) write(o.out, result);
     if (mpi_world().rank() != 0) return;
     if (o.common.json)
@@ -231,10 +299,11 @@ Action add_contract(CLI::App& app) {
     auto* command = app.add_subcommand("contract", "contract stored tensors");
     command
         ->add_option("spec", o->spec,
-                     "einsum with the result written out, as in 'pcd,cdab->pab' (after --, when it begins with a dash)")
+                     "einsum as NumPy reads it, as in 'pcd,cdab->pab' (after --, when it begins with a dash)")
         ->required();
-    command->add_option("--a", o->a, "first operand (.h5, or dense .npy)")->required();
-    command->add_option("--b", o->b, "second operand");
+    command->add_option("operands", o->files, "a file for each operand (.h5, or dense .npy)");
+    command->add_option("--a", o->a, "one or two operands: the first one");
+    command->add_option("--b", o->b, "the second one");
     command
         ->add_option("--out", o->out,
                      "where the result goes (.h5, .hdf5 or .npy); with --beta, C is read from there first")
@@ -243,6 +312,10 @@ Action add_contract(CLI::App& app) {
         ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
     command->add_flag("--conjugate-a", o->conjugate_a, "use the complex conjugate of A");
     command->add_flag("--conjugate-b", o->conjugate_b, "use the complex conjugate of B");
+    command->add_option("--conjugate", o->conjugate, "use the complex conjugate of these operands, by number from 1")
+        ->delimiter(',')
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     add_contraction(*command, o->contraction);
     add_common(*command, o->common);
     command->footer("Example: tessera contract 'ik,kj->ij' --a A.h5 --b B.h5 --out C.h5 --filter 1e-8 --explain");

@@ -235,8 +235,7 @@ void run(const Options& o) {
     const auto gemm_after = gemm_rate(ranks, r.here, std::clamp(s.seconds, r.devices() ? 0.3 : 0.5, 3.0));
     s.gemm_gflops = std::max(gemm_before.best_gflops, gemm_after.best_gflops);
     s.gemm_sustained_gflops = gemm_after.mean_gflops;
-    s.density_a = problem.a.density();
-    s.density_b = problem.b.density();
+    s.densities = {problem.a.density(), problem.b.density()};
     s.density_c = out.shape().density();
     s.metadata_bytes = x.a.metadata_bytes() + (x.stored_b ? x.stored_b->metadata_bytes() : problem.b.metadata_bytes()) +
                        (out.handed_over ? out.shape().metadata_bytes() : out.result.metadata_bytes());

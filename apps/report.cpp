@@ -16,6 +16,12 @@ namespace tessera::app {
 namespace {
 double gflops(const ContractionSummary& s) { return s.seconds > 0 ? s.report.flops / s.seconds * 1e-9 : 0; }
 double fraction(const ContractionSummary& s) { return s.gemm_gflops > 0 ? gflops(s) / s.gemm_gflops : 0; }
+
+/// "a" and "b" of one or two operands, a list of more.
+nlohmann::json density_of(const ContractionSummary& s) {
+    if (s.densities.size() > 2) return {{"operands", s.densities}, {"c", s.density_c}};
+    return {{"a", s.densities[0]}, {"b", s.densities.size() > 1 ? s.densities[1] : 0.0}, {"c", s.density_c}};
+}
 }  // namespace
 
 nlohmann::json to_json(const ContractionSummary& s) {
@@ -29,7 +35,7 @@ nlohmann::json to_json(const ContractionSummary& s) {
         {"gflops", gflops(s)},
         {"gemm_gflops", s.gemm_gflops > 0 ? nlohmann::json(s.gemm_gflops) : nlohmann::json()},
         {"fraction_of_gemm", s.gemm_gflops > 0 ? nlohmann::json(fraction(s)) : nlohmann::json()},
-        {"density", {{"a", s.density_a}, {"b", s.density_b}, {"c", s.density_c}}},
+        {"density", density_of(s)},
         {"bytes",
          {{"a", r.bytes_a},
           {"b", r.bytes_b},
@@ -62,6 +68,13 @@ nlohmann::json to_json(const ContractionSummary& s) {
         {"commit", bench::build_commit()},
     };
     if (!s.problem.empty()) j["problem"] = s.problem;
+    for (const auto& step : r.steps)
+        j["steps"].push_back({{"flops", step.flops},
+                              {"products", step.products},
+                              {"seconds", step.execute_seconds},
+                              {"algorithm", step.algorithm},
+                              {"bytes_c", step.bytes_c},
+                              {"left_out_bound", step.left_out}});
     if (!r.devices.empty()) {
         const auto info = device::info(r.devices.front());
         j["device"] = info.name;
@@ -96,8 +109,12 @@ std::string to_text(const ContractionSummary& s) {
         if (r.made_tiles > 0) out += fmt::format(", {} tiles made on demand", format_count(r.made_tiles));
         out += "\n";
     }
-    out += fmt::format("density     A {:.2f} %, B {:.2f} %, C {:.2f} %\n", 100 * s.density_a, 100 * s.density_b,
-                       100 * s.density_c);
+    out += "density     ";
+    for (std::size_t o = 0; o < s.densities.size(); ++o)
+        out += fmt::format("{} {:.2f} %, ",
+                           s.densities.size() > 2 ? fmt::format("{}:", o + 1) : std::string(o == 0 ? "A" : "B"),
+                           100 * s.densities[o]);
+    out += fmt::format("{} {:.2f} %\n", s.densities.size() > 2 ? "result" : "C", 100 * s.density_c);
     if (r.ranks > 1)
         out += std::isnan(r.overlap) || !r.devices.empty()
                    ? fmt::format("messages    {} sent\n", format_bytes(r.sent_bytes))

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include <string>
+#include <vector>
 
 #include "contract/verify.hpp"
 
@@ -15,7 +16,8 @@ struct ContractionSummary {
     double seconds = 0;                // planning included
     double gemm_gflops = 0;            // of the best single call: what the result is held against
     double gemm_sustained_gflops = 0;  // the mean of calls for as long as the work took, up to 3 s
-    double density_a = 0, density_b = 0, density_c = 0;
+    std::vector<double> densities;     // of the operands
+    double density_c = 0;
     std::int64_t metadata_bytes = 0;
     Verification checked;
     std::uint64_t checksum = 0;

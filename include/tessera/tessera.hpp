@@ -7,6 +7,7 @@
 #include "tessera/contract/arrays.hpp"
 #include "tessera/contract/batch.hpp"
 #include "tessera/contract/contract.hpp"
+#include "tessera/contract/einsum.hpp"
 #include "tessera/contract/kept_plans.hpp"
 #include "tessera/index/contraction_spec.hpp"
 #include "tessera/io/hdf5.hpp"

@@ -18,24 +18,25 @@
 
 namespace tessera {
 
-namespace {
-
-/// Both steps, of which the first may need data: a filter looks at the norms of diagonals and sums.
 template <Scalar T>
 Executed<T> plan_and_execute(std::string_view text, const ContractOperand<T>& a, const ContractOperand<T>& b,
                              const Tensor<T>* old, const TileConsumer<T>* consume, const Resources& here,
-                             const ContractOptions& options, const PlanOptions& how, const Watch& watch) {
+                             const ContractOptions& options, const PlanOptions& how, const Watch& watch,
+                             std::int64_t held_bytes) {
     Communicator& ranks = ranks_of(a, b, old, here);
     const OperandShape shape_a = shape_of(a), shape_b = shape_of(b);
     std::optional<OperandShape> c;
     if (old) c = shape_of(ContractOperand<T>(*old));
     const PlanKey key{text, shape_a, shape_b, c ? &*c : nullptr, ScalarTraits<T>::kind, here, ranks, options, how};
-    if (const auto kept = key.complete() ? PlanCache::instance().find(key) : std::nullopt) {
+    const bool keeps = key.complete() && held_bytes == 0;
+    if (const auto kept = keeps ? PlanCache::instance().find(key) : std::nullopt) {
         const auto& p = kept->impl();
         require_operands(p, a, b, old);
-        return execute_prepared(p, PreparedOperands<T>(p.spec, a, b, here.threads, ranks), old, consume, watch);
+        return execute_prepared(p, PreparedOperands<T>(p.spec, a, b, options.bounds, here.threads, ranks), old, consume,
+                                watch);
     }
     auto question = question_of<T>(text, shape_a, shape_b, key.c, options, how);
+    question.held_bytes = held_bytes;
     const auto done = [](const PlannedContraction& planned, Executed<T> ran) {
         ran.report.plan_seconds = planned.seconds();
         return ran;
@@ -43,7 +44,7 @@ Executed<T> plan_and_execute(std::string_view text, const ContractOperand<T>& a,
     if (!(options.filter > 0 && question.spec.operand_count() == 2 && question.reduces())) {
         const auto planned = plan_here(question, here, ranks);
         require_operands(planned.impl(), a, b, old);
-        if (key.complete()) PlanCache::instance().keep(key, planned);
+        if (keeps) PlanCache::instance().keep(key, planned);
         return done(planned,
                     execute_prepared(planned.impl(),
                                      PreparedOperands<T>(question.spec, a, b, options.bounds, here.threads, ranks), old,
@@ -62,14 +63,13 @@ Executed<T> plan_and_execute(std::string_view text, const ContractOperand<T>& a,
     });
     auto again = question_of<T>(reduced, shape_of(x), shape_of(y), c ? &*c : nullptr, left, how);
     again.reducing = reducing;
+    again.held_bytes = held_bytes;
     for (const auto& [n, operand] : {std::pair{0, &a}, {1, &b}})
         if (spec.needs_reduction(n) && operand->stored()) again.held_bytes += operand->stored()->tile_bytes();
     const auto planned = plan_here(again, here, ranks);
     require_operands(planned.impl(), x, y, old);
     return done(planned, execute_prepared(planned.impl(), operands, old, consume, watch));
 }
-
-}  // namespace
 
 template <Scalar T>
 Contraction<T> contract(std::string_view spec, const std::type_identity_t<ContractOperand<T>>& a,
@@ -120,7 +120,7 @@ template <Scalar T>
 Contraction<T> run_one(std::string_view text, const Tensor<T>& whole, const Tensor<T>* old, const Resources& here,
                        const ContractOptions& options) {
     const double start = now_seconds();
-    const ContractionSpec spec(text);
+    const ContractionSpec spec(without_ellipsis(text, {whole.grid().extents()}));
     const TileGrid grid = spec.result_grid(whole.grid());
     const T alpha = scalar_of<T>(options.alpha, "alpha"), beta = scalar_of<T>(options.beta, "beta");
     require(old || beta == T(0), "beta is {}, but there is no C to add to: use contract_into", options.beta.real());
@@ -129,6 +129,7 @@ Contraction<T> run_one(std::string_view text, const Tensor<T>& whole, const Tens
     require(here.memory >= 0, "memory budget {} is negative", here.memory);
     require(here.devices.empty() && here.device_memory == 0,
             "spec '{}': has one operand, which the cores work on; give no devices", spec.text());
+    require_conjugate(options, 1, spec.text());
     if (old) require_like_result(spec, old->grid(), grid);
     std::optional<Tensor<T>> part;
     if (!options.bounds.empty()) {
@@ -139,7 +140,7 @@ Contraction<T> run_one(std::string_view text, const Tensor<T>& whole, const Tens
     const Tensor<T>& a = part ? *part : whole;
     const bool adds = old && beta != T(0);
     const auto added = adds ? std::optional(old->tile_bytes()) : std::nullopt;
-    Contraction<T> out{reduce(a, spec.a(), spec.c(), here.threads, here.memory, added, alpha, options.conjugate_a,
+    Contraction<T> out{reduce(a, spec.a(), spec.c(), here.threads, here.memory, added, alpha, options.conjugates(0),
                               part ? whole.tile_bytes() : 0),
                        {}};
     out.report.bytes_a = a.tile_bytes();
@@ -192,6 +193,9 @@ Tensor<T> permute(const Tensor<T>& x, const Permutation& p, int threads) {
 }
 
 #define TESSERA_INSTANTIATE(T)                                                                                         \
+    template Executed<T> plan_and_execute<T>(std::string_view, const ContractOperand<T>&, const ContractOperand<T>&,   \
+                                             const Tensor<T>*, const TileConsumer<T>*, const Resources&,               \
+                                             const ContractOptions&, const PlanOptions&, const Watch&, std::int64_t);  \
     template Contraction<T> contract<T>(std::string_view, const std::type_identity_t<ContractOperand<T>>&,             \
                                         const std::type_identity_t<ContractOperand<T>>&, const Resources&,             \
                                         const ContractOptions&, const PlanOptions&, const Watch&);                     \

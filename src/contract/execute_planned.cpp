@@ -194,8 +194,8 @@ Executed<T> execute_prepared(const PlannedContraction::Impl& planned, const Prep
         ExecuteOptions<T> how;
         how.alpha = scalar_of<T>(planned.options.alpha, "alpha");
         how.beta = scalar_of<T>(planned.options.beta, "beta");
-        how.conjugate_a = planned.options.conjugate_a;
-        how.conjugate_b = planned.options.conjugate_b;
+        how.conjugate_a = planned.options.conjugates(0);
+        how.conjugate_b = planned.options.conjugates(1);
         how.budget = &budget;
         how.layouts = planned.layouts.get();
         how.progress = watch.on_progress;

@@ -22,4 +22,12 @@ template <Scalar T>
 Executed<T> execute_prepared(const PlannedContraction::Impl& planned, const PreparedOperands<T>& operands,
                              const Tensor<T>* old, const TileConsumer<T>* consume, const Watch& watch);
 
+/// Both steps, of which the first may need data: a filter looks at the norms of diagonals and sums. held_bytes: of
+/// tiles that this rank holds besides.
+template <Scalar T>
+Executed<T> plan_and_execute(std::string_view spec, const ContractOperand<T>& a, const ContractOperand<T>& b,
+                             const Tensor<T>* old, const TileConsumer<T>* consume, const Resources& here,
+                             const ContractOptions& options, const PlanOptions& how, const Watch& watch,
+                             std::int64_t held_bytes = 0);
+
 }  // namespace tessera

@@ -1,4 +1,4 @@
-// Whether operands are those that a contraction was planned for.
+// Whether operands and options are those that a contraction is for.
 
 #include <algorithm>
 
@@ -27,6 +27,17 @@ std::string tile_text(const Shape& shape, std::int64_t ordinal) {
 
 }  // namespace
 
+bool ContractOptions::conjugates(int operand) const {
+    return (operand == 0 && conjugate_a) || (operand == 1 && conjugate_b) ||
+           std::find(conjugate.begin(), conjugate.end(), operand) != conjugate.end();
+}
+
+void require_conjugate(const ContractOptions& options, int operands, std::string_view spec) {
+    for (const int o : options.conjugate)
+        require(o >= 0 && o < operands, "spec '{}': operand {} is to be conjugated, but there {} {}", spec, o + 1,
+                operands == 1 ? "is" : "are", operands);
+}
+
 void require_planned_shape(const char* operand, const Shape& planned, const Shape& now, bool norms) {
     if (!planned.same_tiles(now)) say_difference(operand, planned, now);
     if (!norms) return;
@@ -36,15 +47,16 @@ void require_planned_shape(const char* operand, const Shape& planned, const Shap
                        tile_text(now, now.tile(s).value), now.norm_of(s), planned.norm_of(s));
 }
 
-void require_like_result(const ContractionSpec& spec, const TileGrid& c, const TileGrid& result) {
-    require(c.rank() == result.rank(), "spec '{}': C has rank {}, but the result's labels '{}' have {}", spec.text(),
-            c.rank(), spec.c(), result.rank());
+void require_like_result(const std::string& spec, const std::string& labels, const TileGrid& c,
+                         const TileGrid& result) {
+    require(c.rank() == result.rank(), "spec '{}': C has rank {}, but the result's labels '{}' have {}", spec, c.rank(),
+            labels, result.rank());
     for (int d = 0; d < result.rank(); ++d) {
         const Tiling &is = c.tiling(d), &wanted = result.tiling(d);
         if (is == wanted) continue;
         const auto one = to_string(is), two = to_string(wanted);
-        user_error("spec '{}': label '{}' is {} at index {} of C, but {} in the result{}", spec.text(), spec.c()[d],
-                   one, d, two, one == two ? ": " + first_difference(is, wanted) : "");
+        user_error("spec '{}': label '{}' is {} at index {} of C, but {} in the result{}", spec, labels[d], one, d, two,
+                   one == two ? ": " + first_difference(is, wanted) : "");
     }
 }
 

@@ -24,8 +24,8 @@ const Shape* shape_of(const OperandShape* x) { return x ? x->shape : nullptr; }
 }  // namespace
 
 bool PlanKey::complete() const {
-    return options.filter == 0 && ranks.size() == 1 && here.devices.empty() && here.device_memory == 0 &&
-           here.machine.empty();
+    return options.filter == 0 && options.bounds.empty() && ranks.size() == 1 && here.devices.empty() &&
+           here.device_memory == 0 && here.machine.empty();
 }
 
 std::uint64_t PlanKey::hash() const {
@@ -40,8 +40,8 @@ std::uint64_t PlanKey::hash() const {
         add(std::bit_cast<std::uint64_t>(factor.real()));
         add(std::bit_cast<std::uint64_t>(factor.imag()));
     }
-    add(static_cast<std::uint64_t>(scalar) | static_cast<std::uint64_t>(options.conjugate_a) << 8 |
-        static_cast<std::uint64_t>(options.conjugate_b) << 9 | static_cast<std::uint64_t>(how.algorithm) << 16 |
+    add(static_cast<std::uint64_t>(scalar) | static_cast<std::uint64_t>(options.conjugates(0)) << 8 |
+        static_cast<std::uint64_t>(options.conjugates(1)) << 9 | static_cast<std::uint64_t>(how.algorithm) << 16 |
         static_cast<std::uint64_t>(a.source) << 24 | static_cast<std::uint64_t>(b.source) << 28 |
         static_cast<std::uint64_t>(here.threads) << 32);
     add(static_cast<std::uint64_t>(here.memory));
@@ -54,8 +54,8 @@ bool PlanCache::Entry::is(const PlanKey& key) const {
     return spec == key.spec && p.plan.scalar == key.scalar && p.ranks == &key.ranks &&
            p.here.communicator == key.here.communicator && p.here.threads == key.here.threads &&
            p.here.memory == key.here.memory && source_a == key.a.source && source_b == key.b.source &&
-           same_bits(was.alpha, now.alpha) && same_bits(was.beta, now.beta) && was.conjugate_a == now.conjugate_a &&
-           was.conjugate_b == now.conjugate_b && was.result_distribution == now.result_distribution &&
+           same_bits(was.alpha, now.alpha) && same_bits(was.beta, now.beta) && was.conjugates(0) == now.conjugates(0) &&
+           was.conjugates(1) == now.conjugates(1) && was.result_distribution == now.result_distribution &&
            p.how == key.how && p.shape_a().same_tiles(*key.a.shape) && p.shape_b().same_tiles(*key.b.shape) &&
            same_tiles(c, shape_of(key.c)) && same_tiles(given, now.result_shape);
 }

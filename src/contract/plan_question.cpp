@@ -53,7 +53,7 @@ void require_same_call(Communicator& ranks, const PlanQuestion& q, const Resourc
                 {"the shape of B", describe(*q.b.shape, o.filter > 0)},
                 {"alpha", fmt::format("{} + {}i", o.alpha.real(), o.alpha.imag())},
                 {"beta", fmt::format("{} + {}i", o.beta.real(), o.beta.imag())},
-                {"conjugation of A and B", fmt::format("{} {}", o.conjugate_a, o.conjugate_b)},
+                {"conjugation of A and B", fmt::format("{} {}", o.conjugates(0), o.conjugates(1))},
                 {"the result's distribution", describe(o.result_distribution)},
                 {"bounds", describe(o.bounds)},
                 {"filter", fmt::format("{}", o.filter)},
@@ -208,12 +208,13 @@ void check_question(const PlanQuestion& q, const Resources& here) {
             q.options.filter);
     require(here.memory >= 0, "memory budget {} is negative", here.memory);
     require(here.device_memory >= 0, "device memory budget {} is negative", here.device_memory);
+    require_conjugate(q.options, 2, q.spec.text());
     if (q.c) require_like_result(q.spec, q.c->shape->grid(), grid);
 }
 
 std::int64_t require_room_to_reduce(const PlanQuestion& q, const Resources& here, Communicator& ranks) {
     if (!q.reduces()) return q.reducing;
-    std::int64_t there = q.c ? stored_bytes(*q.c, q.scalar, ranks) : 0, peak = 0;
+    std::int64_t there = q.held_bytes + (q.c ? stored_bytes(*q.c, q.scalar, ranks) : 0), peak = 0;
     for (const auto* x : {&q.a, &q.b}) there += stored_bytes(*x, q.scalar, ranks);
     for (int n : {0, 1}) there += bounds_bytes(q, n, ranks);
     for (int n : {0, 1}) {

@@ -7,6 +7,7 @@
 
 #include "base/check.hpp"
 #include "execute/cpu/tile_layouts.hpp"
+#include "index/einsum_spec.hpp"
 #include "tensor/tensor_impl.hpp"
 #include "tessera/contract/planned_contraction.hpp"
 #include "tessera/index/contraction_spec.hpp"
@@ -43,7 +44,7 @@ struct PlanQuestion {
     double alpha_magnitude = 1, beta_magnitude = 0;
     const ContractOptions& options;
     const PlanOptions& how;
-    std::int64_t held_bytes = 0;  // on this rank besides: what operands were reduced from
+    std::int64_t held_bytes = 0;  // on this rank besides: what operands were reduced from, other operands of an einsum
     std::int64_t reducing = 0;    // as in Impl, where they have been reduced already
     /// Of operands that the options bound: a and b are then of the tiles that are kept.
     struct Parts {
@@ -76,7 +77,7 @@ PlanQuestion question_of(std::string_view spec, const OperandShape& a, const Ope
     const T alpha = scalar_of<T>(options.alpha, "alpha"), beta = scalar_of<T>(options.beta, "beta");
     require(c || beta == T(0), "beta is {}, but there is no C to add to: use contract_into or plan_into",
             options.beta.real());
-    PlanQuestion q{ContractionSpec(spec),
+    PlanQuestion q{ContractionSpec(without_ellipsis(spec, {a.shape->grid().extents(), b.shape->grid().extents()})),
                    a,
                    b,
                    c ? std::optional(*c) : std::nullopt,
@@ -130,7 +131,13 @@ std::int64_t require_room_to_reduce(const PlanQuestion& question, const Resource
 /// UserError naming the operand and the first tile in which these shapes differ; `norms`: also the first norm.
 void require_planned_shape(const char* operand, const Shape& planned, const Shape& now, bool norms);
 
-/// Whether a C that is added to has the result's tilings.
-void require_like_result(const ContractionSpec& spec, const TileGrid& c, const TileGrid& result);
+/// Whether the operands to be conjugated are there.
+void require_conjugate(const ContractOptions& options, int operands, std::string_view spec);
+
+/// Whether a C that is added to has the result's tilings. `labels` are those of the result.
+void require_like_result(const std::string& spec, const std::string& labels, const TileGrid& c, const TileGrid& result);
+inline void require_like_result(const ContractionSpec& spec, const TileGrid& c, const TileGrid& result) {
+    require_like_result(spec.text(), spec.c(), c, result);
+}
 
 }  // namespace tessera

@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "index/einsum_spec.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/index/contraction_spec.hpp"
 
@@ -40,15 +41,39 @@ void check(const ContractionSpec& spec) {
     }
 }
 
+/// For operands of some extents: an ellipsis stands for none to two indices, of one or two elements.
+void check(const std::string& text, const EinsumSpec& spec) {
+    need(EinsumSpec(spec.text()) == spec);
+    std::vector<IndexVector> extents;
+    for (const auto& labels : spec.operands) {
+        std::vector<std::int64_t> of;
+        for (const char c : labels) {
+            if (c != kEllipsis) of.push_back(1 + c % 3);
+            for (std::size_t i = 0; c == kEllipsis && i < (text.size() + extents.size()) % 3; ++i)
+                of.push_back(1 + static_cast<std::int64_t>((text.size() / 3 + i + extents.size() / 2) % 2));
+        }
+        if (of.size() > kMaxRank) return;
+        extents.push_back(IndexVector(std::span<const std::int64_t>(of)));
+    }
+    const EinsumSpec written(text, extents);
+    need(!written.has_ellipsis());
+    need(EinsumSpec(written.text()) == written);
+    for (std::size_t o = 0; o < extents.size(); ++o)
+        need(static_cast<int>(written.operands[o].size()) == extents[o].size());
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const std::string text(reinterpret_cast<const char*>(data), size);
-    try {
-        const ContractionSpec spec(text);
-        check(spec);
-    } catch (const UserError& e) {
-        need(std::string(e.what()).find('\n') == std::string::npos);
-    }
+    const auto refused_in_one_line = [](const auto& act) {
+        try {
+            act();
+        } catch (const UserError& e) {
+            need(std::string(e.what()).find('\n') == std::string::npos);
+        }
+    };
+    refused_in_one_line([&] { check(text, EinsumSpec(text)); });
+    refused_in_one_line([&] { check(ContractionSpec(text)); });
     return 0;
 }

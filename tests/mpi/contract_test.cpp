@@ -11,12 +11,13 @@
 #include <string>
 
 #include "support/back_end.hpp"
-#include "support/random_shapes.hpp"
+#include "support/random_einsum.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/comm/mpi.hpp"
 #include "tessera/comm/world.hpp"
 #include "tessera/contract/contract.hpp"
 #include "tessera/tensor/slice.hpp"
+#include "tessera/contract/einsum.hpp"
 
 namespace tessera {
 namespace {
@@ -214,6 +215,66 @@ TEST(ContractAcrossRanks, SameBitsFloat64) { random_contractions<double>(1, 150)
 TEST(ContractAcrossRanks, SameBitsFloat32) { random_contractions<float>(2, 40); }
 TEST(ContractAcrossRanks, SameBitsComplex64) { random_contractions<std::complex<float>>(3, 40); }
 TEST(ContractAcrossRanks, SameBitsComplex128) { random_contractions<std::complex<double>>(4, 40); }
+
+/// The order and the bits of one rank, with plans and without (a filter), from stored operands and made ones.
+template <Scalar T>
+void random_einsums(std::uint64_t seed, int trials) {
+    TESSERA_SKIP_WITHOUT_BACK_END();
+    Random r(seed);
+    Communicator& ranks = mpi_world();
+    int left_out = 0;
+    for (int trial = 0; trial < testing::trials(trials); ++trial) {
+        const auto e = testing::random_einsum(r, 3 + trial % 4, 6, 3, 4, 0.8);
+        std::vector<Tensor<T>> alone, dealt;
+        for (const auto& s : e.shapes) {
+            const auto number = r();
+            alone.push_back(Tensor<T>::random(s, number));
+            dealt.push_back(Tensor<T>::random(s, number, 0, {ranks, random_distribution(r, s.grid(), ranks.size())}));
+        }
+        std::vector<GeneratedTensor<T>> made;
+        for (const auto& t : alone)
+            made.push_back({t.shape(), [&t](const TileInfo& info, std::span<T> tile) {
+                                std::ranges::copy(t.tile(info.coordinates), tile.begin());
+                            }});
+        std::vector<ContractOperand<T>> one(alone.begin(), alone.end()), many(dealt.begin(), dealt.end());
+        if (trial % 2) many[1] = made[1];
+        auto here = testing::back_end_resources();
+        here.threads = 1;
+        const auto want = contract(e.text(), one, here);
+        ContractOptions options;
+        if (trial % 3 == 1) options.filter = 0.1 * norm(want.tensor);
+        const auto tree = plan(e.text(), one, here, options).tree();
+        auto together = here;
+        together.communicator = &ranks;
+        together.threads = 2;
+        const auto planned = plan(e.text(), many, together, options);
+        ASSERT_EQ(planned.tree(), tree) << e.text();
+        const auto filtered = contract(e.text(), one, here, options);
+        for (int time = 0; time < 2; ++time) {
+            const auto got = time == 0 ? contract(e.text(), many, together, options) : execute(planned, many);
+            ASSERT_EQ(checksum(got.tensor), checksum(filtered.tensor)) << e.text();
+            ASSERT_EQ(got.report.left_out, filtered.report.left_out) << e.text();
+        }
+        left_out += filtered.report.left_out > 0;
+    }
+    EXPECT_GT(left_out, 0);
+}
+
+TEST(ContractAcrossRanks, EinsumsHaveTheSameBits) {
+    random_einsums<double>(11, 60);
+    random_einsums<std::complex<float>>(12, 20);
+}
+
+/// Ranks that ask for different einsums are told so, all of them.
+TEST(ContractAcrossRanks, EinsumsMustBeTheSameOnAllRanks) {
+    Communicator& ranks = mpi_world();
+    if (ranks.size() == 1) GTEST_SKIP() << "needs several ranks";
+    const Tiling t{2, 2};
+    const Shape s = Shape::dense({t, t});
+    const auto x = Tensor<double>::random(s, 1, 1, {ranks, Distribution::even(s.grid(), ranks.size())});
+    const std::string spec = ranks.rank() == 0 ? "ij,jk,kl->il" : "ij,jk,kl->li";
+    EXPECT_THROW(einsum(spec, x, x, x), UserError);
+}
 
 TEST(ContractAcrossRanks, OneOperand) {
     Random r(9);

@@ -450,6 +450,40 @@ class Contract(unittest.TestCase):
                 tolerance = 1e-4 if dtype in ("f4", "c8") else 1e-12
                 self.assertLess(self.np.abs(c - want).max(), tolerance * max(1, self.np.abs(want).max()), f"{spec} {dtype}")
 
+    def test_einsums_of_any_number_of_operands(self):
+        sizes = dict(i=7, j=5, k=6, l=4, a=3, b=8)
+        for spec in ["ij,jk,kl->il", "ij,jk,kl", "iik,kj,jl,la->ia", "abi,aj,ak,bl->ijkl", "ki,kj,kl->ijl", "ji->ij", "kj,ij"]:
+            labels = spec.split("->")[0].split(",")
+            files = [f"{n}.npy" for n in range(len(labels))]
+            x = [self.save(f, [sizes[l] for l in own], "c16") for f, own in zip(files, labels)]
+            run("contract", spec, *files, "--tile", 3, "--conjugate", len(x), "--out", "C.npy", cwd=self.folder)
+            want = self.np.einsum(spec, *x[:-1], x[-1].conj())
+            self.assertLess(self.np.abs(self.np.load(self.folder / "C.npy") - want).max(), 1e-11 * max(1, self.np.abs(want).max()), spec)
+        a, b, c = self.save("A.npy", (2, 3, 4), "f8"), self.save("B.npy", (4, 5), "f8"), self.save("C.npy", (5, 5), "f8")
+        for spec in ["...j,jk->...k", "...j,jk,kl", "...j,jk,kk->..."]:
+            files = ["A.npy", "B.npy", "C.npy"][:spec.count(",") + 1]
+            run("contract", spec, *files, "--out", "D.npy", cwd=self.folder)
+            self.assertLess(self.np.abs(self.np.load(self.folder / "D.npy") - self.np.einsum(spec, *[a, b, c][:len(files)])).max(), 1e-12, spec)
+        out = json.loads(run("contract", "aij,jk,kl->ail", "A.npy", "B.npy", "C.npy", "--json", "--explain", cwd=self.folder).stdout)
+        self.assertEqual(len(out["steps"]), 2)
+        self.assertEqual(sum(s["flops"] for s in out["steps"]), out["flops"])
+        self.assertEqual(len(out["density"]["operands"]), 3)
+        text = run("contract", "aij,jk,kl->ail", "A.npy", "B.npy", "C.npy", "--explain", "--filter", 1e-3, cwd=self.folder).stdout
+        self.assertIn("  tree       ", text)
+        run("contract", "ij,jk,kl->il", "B.npy", "C.npy", "C.npy", "--out", "E.npy", cwd=self.folder)
+        run("contract", "ij,jk,kl->il", "B.npy", "C.npy", "C.npy", "--out", "E.npy", "--beta", 2, "--alpha", 0.5, cwd=self.folder)
+        self.assertLess(self.np.abs(self.np.load(self.folder / "E.npy") - 2.5 * b @ c @ c).max(), 1e-12)
+        for arguments, message in [
+            (["ij,jk,kl->il", "A.npy", "B.npy"], "has 3 operands, but 2 files are given"),
+            (["ij,jk,kl->il", "B.npy", "--a", "B.npy"], "name all of them in one way"),
+            (["ij,jk->ik"], "no operand"),
+            (["ij,jk,kl->il", "B.npy", "C.npy", "A.npy"], "operand 3 has rank 3, but its labels 'kl' have 2"),
+            (["ij,jk,kl->ii", "B.npy", "C.npy", "C.npy"], "label 'i' stands twice in the result"),
+            (["...,...", "A.npy", "B.npy"], "does not broadcast"),
+            (["ij,jk,kl->il", "B.npy", "C.npy", "C.npy", "--conjugate", "4"], "--conjugate 4"),
+        ]:
+            self.assertIn(message, run("contract", *arguments, code=2, cwd=self.folder).stderr)
+
     def test_alpha_beta_conjugation_and_one_operand(self):
         a, b = self.save("A.npy", (6, 5), "c16"), self.save("B.npy", (5, 4), "c16")
         run("contract", "ik,kj->ij", "--a", "A.npy", "--b", "B.npy", "--tile", 2, "--out", "C.h5", cwd=self.folder)
@@ -498,7 +532,7 @@ class Contract(unittest.TestCase):
             (["ik,kj->ij", "--a", "missing.h5", "--b", "A.npy"], ["missing.h5"]),
             (["ik,kj->ij", "--a", "broken.h5", "--b", "A.npy"], ["broken.h5"]),
             (["ik,kj->ij", "--a", "nan.npy", "--b", "A.npy"], ["nan.npy", "element (0, 0)", "NaN"]),
-            (["ik,kj-ij", "--a", "A.npy", "--b", "A.npy"], ["->"]),
+            (["ik,kj-ij", "--a", "A.npy", "--b", "A.npy"], ["'-' at position 6"]),
             (["ik,kj->ij", "--a", "A.npy"], ["--b"]),
             (["ik,kj->ij", "--a", "A.npy", "--b", "A.npy", "--beta", "1"], ["C.h5"]),
             (["ij->ji", "--a", "A.npy", "--explain"], ["--explain", "ij->ji"]),

@@ -475,7 +475,7 @@ TEST(ContractBadInput, SaysWhatAndWhere) {
     expect_user_error([&] { contract("ik,kj->ij", a, wrong); },
                       {"'k'", "4 in 1 tile of 4", "4 in 2 tiles of 2", "index 1 of A", "index 0 of B"});
     expect_user_error([&] { contract("ikl,kj->ij", a, b); }, {"operand A", "rank 2", "'ikl'"});
-    expect_user_error([&] { contract("ik,kj", a, b); }, {"'->'"});
+    expect_user_error([&] { contract("ik->kj->ij", a, b); }, {"more than one '->'"});
     expect_user_error([&] { contract("ik,kj->im", a, b); }, {"'m'"});
     expect_user_error([&] { contract("ik,kj->ii", a, b); }, {"'i'", "twice"});
     expect_user_error([&] { contract("i1,kj->ij", a, b); }, {"'1'", "position 2"});

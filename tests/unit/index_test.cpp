@@ -77,9 +77,16 @@ TEST(ContractionSpec, RolesAndOrder) {
 }
 
 TEST(ContractionSpec, RefusesNonsense) {
-    for (const char* bad : {"", "ij", "ij,jk", "ij->ik", "ij->ii", "ij->j->i", "i,j,k->ijk", "i.j->ij", "ij,jk=>ik",
-                            "abcdefghijklmnopq->a", "i\n->i", "i->\xff"})
+    for (const char* bad : {"", "ij->ik", "ij->ii", "ij->j->i", "i,j,k->ijk", "i.j->ij", "ij,jk=>ik",
+                            "abcdefghijklmnopq->a", "i\n->i", "i->\xff", "...i->i", "i,j,k"})
         EXPECT_THROW(ContractionSpec{bad}, UserError) << bad;
+}
+
+TEST(ContractionSpec, AResultThatIsLeftAwayIsNumPys) {
+    EXPECT_EQ(ContractionSpec("ij,jk").text(), "ij,jk->ik");
+    EXPECT_EQ(ContractionSpec("ba").text(), "ba->ab");
+    EXPECT_EQ(ContractionSpec("ii").text(), "ii->");
+    EXPECT_EQ(ContractionSpec("bA,cB").text(), "bA,cB->ABbc");
 }
 
 std::string message_of(const std::function<void()>& act) {

@@ -32,6 +32,8 @@ struct ContractOptions {
     std::complex<double> alpha = 1.0;
     std::complex<double> beta = 0.0;  // of the C that is added to: plan_into, contract_into
     bool conjugate_a = false, conjugate_b = false;
+    /// The same by number, from 0: for einsums of more operands.
+    std::vector<int> conjugate = {};
     /// Result tiles whose norm stays below this are dropped, products that cannot matter are skipped.
     double filter = 0;
     /// Compute these tiles only (all of them, also where they are zero).
@@ -41,6 +43,8 @@ struct ContractOptions {
     /// Operands count as zero outside these ranges, of any indices: {{'P', 0, 500}}. Tiles outside cost nothing, no
     /// tile inside is copied; only tiles that a range cuts are. The result keeps its grid (and beta C all of C).
     std::vector<IndexBounds> bounds = {};
+
+    bool conjugates(int operand) const;
 };
 
 /// Watching a contraction while it runs.
@@ -73,6 +77,9 @@ struct ContractReport {
     std::int64_t descriptor_bytes = 0;  // lists of products for devices, which no plan counts
     std::int64_t peak_device_bytes = 0;
     Trace trace;  // of this rank's devices, where asked for
+    /// One for each contraction of two that an einsum of a list of operands was. What is above are then sums, or the
+    /// largest; bytes_b is all operands but the first, traces are in the steps.
+    std::vector<ContractReport> steps;
 };
 
 template <Scalar T>

@@ -1,5 +1,5 @@
 #pragma once
-// "ijcd,cdab->ijab": which index of which operand is which, as in NumPy's einsum with the arrow written out.
+// "ijcd,cdab->ijab": which index of which operand is which, as in NumPy's einsum.
 
 #include <array>
 #include <cstdint>
@@ -24,7 +24,8 @@ enum class LabelRole {
 };
 
 /// One or two operands and a result. Labels are letters; spaces and tabs are ignored. A label may be repeated within an
-/// operand (the diagonal), never within the result; every label of the result stands in an operand.
+/// operand (the diagonal), never within the result; every label of the result stands in an operand. Without an arrow
+/// the result has the labels that stand once, sorted.
 class ContractionSpec {
   public:
     /// Throws UserError saying what is wrong and where.
