@@ -11,8 +11,9 @@ namespace tessera::chem {
 
 struct MemoryQuestion {
     const Basis* basis = nullptr;
-    const AoTiling* stored = nullptr;  // tiles of the stored integrals
-    const AoTiling* direct = nullptr;  // tiles of those made anew, with Abcd::direct
+    const AoTiling* stored = nullptr;                // tiles of the stored integrals
+    const AoTiling* direct = nullptr;                // tiles of those made anew, with Abcd::direct
+    const Basis *jkfit = nullptr, *rifit = nullptr;  // auxiliary ones, where integrals are fitted
     std::int64_t occupied = 0, virtuals = 0;
     Method method = Method::ccsd_t;
     Abcd abcd = Abcd::stored;

@@ -543,6 +543,13 @@ class Energy(unittest.TestCase):
         self.assertIs(out["converged"], True)
         self.assertEqual([out[x] for x in ("charge", "method", "converge", "ranks")], [0, "ccsd(t)", 1e-8, 1])
         self.assertIs(type(out["peak_bytes"]), int)
+        self.assertEqual(out["integrals"], "conventional")
+        self.assertNotIn("jkfit", out)
+        fitted = json.loads(run("energy", self.MOLECULES / "h2o.xyz", "--frozen-core", "--integrals", "df", "--json").stdout)
+        self.assertEqual(fitted["jkfit"], {"name": "def2-universal-jkfit", "functions": 113})
+        self.assertEqual(fitted["rifit"], {"name": "def2-svp-rifit", "functions": 76})
+        self.assertIsNone(fitted["abcd"])
+        self.assertTrue(any("Weigend" in x for x in fitted["references"]))
         ion = self.write("h3.xyz", "3\n\nH 0 0 0\nH 0 0 0.87\nH 0 0.76 0.435\n")
         out = json.loads(run("energy", ion, "--charge", 1, "--threads", 1, "--method", "ccsd", "--abcd", "direct", "--json").stdout)
         self.assertEqual((out["charge"], out["threads"]), (1, 1))
@@ -595,6 +602,12 @@ class Energy(unittest.TestCase):
             ([water, "--converge", "-1"], 2, "-1"),
             ([water, "--abcd", "magic"], 2, "magic"),
             ([water, "--screen", "1e-9"], 2, "direct"),
+            ([water, "--integrals", "exact"], 2, "exact"),
+            ([water, "--rifit", "def2-svp-rifit"], 2, "def2-svp-rifit"),
+            ([water, "--integrals", "df", "--jkfit", "nofit"], 2, "nofit"),
+            ([water, "--integrals", "df", "--abcd", "direct"], 2, "direct"),
+            ([lithium, "--charge", 1, "--integrals", "df", "--basis", "cc-pvdz"], 2, "cc-pvtz-jkfit has no functions for Li"),
+            ([water, "--integrals", "df", "--basis", self.MOLECULES / "../basis/sto-3g.g94"], 2, "jkfit"),
             ([water, "--devices", "0"], 3, "--devices 0"),
             ([water, "--memory", "1KiB"], 3, "smallest"),
             ([water, "--checkpoint", self.folder / "no/such/x.h5"], 2, "no/such"),
@@ -691,6 +704,10 @@ class Energy(unittest.TestCase):
             ("ch4", "cc-pvdz", ["--checkpoint", self.folder / "m.h5"]),
             ("h2o", "cc-pvdz", ["--abcd", "direct", "--method", "ccsd"]),
             ("c2h6", "cc-pvdz", ["--method", "mp2"]),
+            ("c2h6", "cc-pvdz", ["--integrals", "df", "--frozen-core"]),
+            ("c4h10", "sto-3g", ["--integrals", "df", "--method", "ccsd"]),
+            ("c2h6", "def2-svp", ["--integrals", "df", "--method", "rhf"]),
+            ("c2h6", "def2-svp", ["--integrals", "df", "--method", "mp2"]),
             # As many occupied orbitals as virtual ones; the tensors are just too small for the pool of pages.
             ("c8h18", "sto-3g", ["--frozen-core", "--method", "ccsd"]),
             ("c4h10", "sto-3g", ["--frozen-core", "--method", "ccsd"]),

@@ -22,6 +22,9 @@ std::string name(Method method);
 /// How the product of amplitudes with integrals over four virtual orbitals is made.
 enum class Abcd { stored, direct };
 
+/// Integrals over basis functions as they are, or fitted with auxiliary functions, which need three indices only.
+enum class IntegralKind { conventional, df };
+
 struct EnergyOptions {
     Method method = Method::ccsd_t;
     std::string basis = "def2-svp";  // a name in basis_folder, or the path of a .g94 file
@@ -30,7 +33,11 @@ struct EnergyOptions {
     /// SCF: energy change and orbital gradient; CC: energy change, and ten times this for the change of amplitudes.
     double converge = 1e-8;
     int max_iterations = 100;
-    Abcd abcd = Abcd::stored;
+    IntegralKind integrals = IntegralKind::conventional;
+    /// With IntegralKind::df: the auxiliary sets of Fock matrices and of correlation, found as `basis` is. Empty: those
+    /// that go with the basis, where it has a name.
+    std::string jkfit, rifit;
+    Abcd abcd = Abcd::stored;  // of conventional integrals
     /// With Abcd::direct: integral tiles whose bound per element is below this are not made.
     double screen = 0;
     std::string checkpoint;  // amplitudes, written each iteration; read first where the file is there
@@ -60,6 +67,12 @@ struct EnergyResult {
     std::int64_t basis_functions = 0, occupied = 0, frozen = 0, virtuals = 0;  // occupied: the correlated ones
     std::int64_t dropped_functions = 0;                                        // near-dependent combinations
     double smallest_overlap = 0;  // eigenvalue of the overlap of the functions that are kept
+
+    /// With IntegralKind::df: what was used; no rifit with Method::rhf.
+    std::string jkfit, rifit;
+    std::int64_t jkfit_functions = 0, rifit_functions = 0;
+    /// Who made the basis sets, where their files say so.
+    std::vector<std::string> references;
 
     /// Of the direct ABCD term: tiles of integrals in all and made, and what skipping the rest changed of the
     /// CCSD energy (first order).
