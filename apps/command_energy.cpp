@@ -87,6 +87,7 @@ nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
         {"contractions", r.contractions},
         {"peak_bytes", peak_memory_bytes()},
         {"memory_estimate", r.memory_estimate},
+        {"diis_on_disk", r.diis_on_disk},
         {"integrals", o.integrals},
         {"references", r.references},
         {"abcd", o.abcd},
@@ -250,6 +251,8 @@ Action add_energy(CLI::App& app) {
         ->check([](const std::string& path) {
             return path.empty() ? std::string("'' is no name of a file") : std::string();
         });
+    command->add_option("--scratch", e.scratch,
+                        "folder for what does not fit in --memory: vectors of DIIS (default: that of temporary files)");
     command->add_option("--tile", e.tile, "about this many orbitals in a tile")
         ->capture_default_str()
         ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}));

@@ -48,21 +48,6 @@ RealTensor EvenOdd::join(const double* even, const double* odd, const PairIndex&
         threads);
 }
 
-PairColumns::PairColumns(const PairIndex& rows, const PairIndex& columns)
-    : columns_(columns),
-      counted_(8 * rows.pairs().extent() * columns.pairs().extent()),
-      values_(static_cast<std::size_t>(DryRun::current() ? 0 : rows.pairs().extent() * columns.pairs().extent())) {}
-
-void PairColumns::put(std::int64_t tile, const RealTensor& x) {
-    if (values_.empty()) return;
-    const auto width = columns_.pairs().extent(), at = columns_.pairs().begin(TileIndex{tile}).value;
-    x.for_each_tile([&](const TileInfo& info, std::span<const double> from) {
-        for (std::int64_t p = 0; p < info.extents[0]; ++p)
-            std::copy_n(from.data() + p * info.extents[1], info.extents[1],
-                        values_.data() + (info.begin[0] + p) * width + at + info.begin[1]);
-    });
-}
-
 namespace {
 
 class Stored final : public AbcdTerm {

@@ -36,20 +36,6 @@ class EvenOdd {
     PairIndex pairs_;
 };
 
-/// x[p][q] of pairs p and q as an array, put together from columns.
-class PairColumns {
-  public:
-    PairColumns(const PairIndex& rows, const PairIndex& columns);
-    /// Those of one tile of q.
-    void put(std::int64_t tile, const RealTensor& x);
-    const double* data() const { return values_.data(); }
-
-  private:
-    PairIndex columns_;
-    DryArray counted_;
-    std::vector<double> values_;
-};
-
 /// With the integrals of transform(..., ccsd_four_virtuals); refers to them.
 std::unique_ptr<AbcdTerm> stored_abcd(const FourVirtuals& vvvv, LocalPairs local, const Tiling& virtuals);
 

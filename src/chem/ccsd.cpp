@@ -4,7 +4,7 @@
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
-#include "chem/diis.hpp"
+#include "chem/amplitude_file.hpp"
 #include "chem/text.hpp"
 #include "tessera/chem/energy.hpp"
 
@@ -87,12 +87,16 @@ Amplitudes next_amplitudes(IntegralSource& v, const Orbitals& orbitals, const Am
     w.add_product("ikac,kc->ia", u, f.kc, next.t1);
 
     // Rings, and what else is symmetrised, (ia) with (jb). Tensors like the doubles go as soon as they have served.
-    RealTensor c = v.ki_ac(w), d = v.ai_kc(w);
-    scale(d, 2.0);
-    axpy(-1.0, c, d);
-    w.add_product("ilad,lkdc->ikac", u, v.exchange_summed(w), d, 0.5);
-    RealTensor sum = w.product("jkbc,ikac->ijab", u, d, 0.5);
-    u = d = RealTensor();
+    RealTensor sum;
+    {
+        RealTensor d = v.ai_kc(w);
+        scale(d, 2.0);
+        axpy(-1.0, v.ki_ac(w), d);
+        w.add_product("ilad,lkdc->ikac", u, v.exchange_summed(w), d, 0.5);
+        sum = w.product("jkbc,ikac->ijab", u, d, 0.5);
+    }
+    u = RealTensor();
+    RealTensor c = v.ki_ac(w);  // made again: held from above it would be one more at the worst moment
     w.add_product("ilda,kldc->ikac", t2, *v.exchange(w), c, -0.5);  // t2(il,da) = t2(li,ad)
     {
         const RealTensor x = w.product("kjbc,ikac->ijab", t2, c);
@@ -118,8 +122,14 @@ CcsdResult ccsd(IntegralSource& integrals, const Orbitals& orbitals, Amplitudes 
     const auto say = [&](const std::string& line) {
         if (options.log) options.log(line);
     };
-    Diis<Amplitudes> diis(8,
-                          [](const Amplitudes& a, const Amplitudes& b) { return dot(a.t1, b.t1) + dot(a.t2, b.t2); });
+    std::unique_ptr<AmplitudeFile> file;
+    Diis<Amplitudes>::Keep keep;
+    if (!options.scratch.empty()) {
+        file = std::make_unique<AmplitudeFile>(options.scratch, work.threads());
+        keep = [&](const Amplitudes& x) { return file->keep(x); };
+    }
+    Diis<Amplitudes> diis(
+        8, [](const Amplitudes& a, const Amplitudes& b) { return dot(a.t1, b.t1) + dot(a.t2, b.t2); }, std::move(keep));
     say(" iter   correlation / Eh       change     residual   diis   time / s");
     if (options.before > 0) out.energy = correlation_energy(integrals, make_tau(out.amplitudes, work), work);
     double residual = 0;

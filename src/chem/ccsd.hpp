@@ -11,8 +11,9 @@ namespace tessera::chem {
 struct CcsdOptions {
     double converge = 1e-8;
     int max_iterations = 100;
-    int before = 0;      // iterations behind the amplitudes it begins with: the count goes on from there
-    std::string advice;  // ends the message where it does not converge
+    int before = 0;       // iterations behind the amplitudes it begins with: the count goes on from there
+    std::string advice;   // ends the message where it does not converge
+    std::string scratch;  // folder for the vectors of DIIS; empty: they stay in memory
     std::function<void(const std::string&)> log;
     /// Called with the amplitudes after each iteration.
     std::function<void(const Amplitudes&, int iteration, double energy, double residual)> keep;

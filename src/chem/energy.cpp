@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <numeric>
 #include <optional>
 
@@ -143,6 +144,9 @@ class Calculation {
     void find_auxiliary_sets();
     void make_field();
     void self_consistent_field();
+    std::string scratch() const {
+        return options_.scratch.empty() ? std::filesystem::temp_directory_path().string() : options_.scratch;
+    }
     bool fitted() const { return options_.integrals == IntegralKind::df; }
     void part_core(const Matrix& cores);
     void share_orbitals(Communicator& ranks);
@@ -203,6 +207,7 @@ void Calculation::check() {
             "{}: the frozen core takes {} of {}; nothing is left to correlate", molecule_.name, result_.frozen,
             counted(pairs, "electron pair"));
     // Known now, not after the SCF.
+    if (!options_.scratch.empty()) require_writable(options_.scratch + "/tessera-amplitudes");
     if (!options_.checkpoint.empty()) on_rank_zero([&] { require_writable(options_.checkpoint); });
 }
 
@@ -223,7 +228,13 @@ void Calculation::check_memory(const Basis& basis) {
     Basis auxiliary[2];
     if (jkfit_) question.jkfit = &(auxiliary[0] = place(*jkfit_, molecule_));
     if (rifit_) question.rifit = &(auxiliary[1] = place(*rifit_, molecule_));
-    const auto [needed, fock] = needed_memory(question);
+    auto [needed, fock] = needed_memory(question);
+    if (needed > memory_limit() && options_.method >= Method::ccsd) {
+        question.diis_on_disk = result_.diis_on_disk = true;
+        const auto with_disk = needed_memory(question);
+        needed = with_disk.bytes;
+        fock = with_disk.fock;
+    }
     result_.memory_estimate = needed;
     fock_kept_ = fock;
     if (needed <= memory_limit()) return;
@@ -453,6 +464,10 @@ void Calculation::correlate() {
     how.converge = options_.converge;
     how.max_iterations = options_.max_iterations;
     how.log = options_.log;
+    if (result_.diis_on_disk) {
+        how.scratch = scratch();
+        say(fmt::format("the vectors of DIIS are in {}", how.scratch));
+    }
     if (!options_.checkpoint.empty()) {
         if (checkpoint_) {
             t = amplitudes_of(*checkpoint_, options_.checkpoint, orbitals, scf_.overlap, work_);
@@ -494,8 +509,6 @@ void Calculation::correlate() {
     abcd.reset();
     mo.vvvv = {};
     fitted_field_.reset();
-    if (fitted()) mo = triples_integrals(b, work_);
-    b = {};
     release_memory();  // the triples kernel has memory of its own
     start = now_seconds();
     say("(T)");
@@ -506,7 +519,9 @@ void Calculation::correlate() {
         told = quarters;
         say(fmt::format("{:5} % {:43.2f} s", 25 * told, now_seconds() - start));
     };
-    const auto triples = triples_energy(mo, orbitals, cc_result.amplitudes, work_.workers(), tell);
+    const auto of_triples =
+        fitted() ? fitted_triples_integrals(b, triples_run(result_.virtuals), mo, work_) : stored_triples_integrals(mo);
+    const auto triples = triples_energy(of_triples, orbitals, cc_result.amplitudes, work_.workers(), tell);
     if (!triples.why_not.empty()) warn(triples.why_not);
     result_.triples = triples.energy;
     result_.triples_flops = triples.flops;

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "chem/dense_array.hpp"
 #include "chem/integral_source.hpp"
 #include "chem/orbitals.hpp"
+#include "storage/buffer.hpp"
+#include "storage/dry_run.hpp"
 
 namespace tessera::chem {
 
@@ -13,22 +14,23 @@ namespace {
 
 constexpr std::int64_t kMostInBlock = 16, kBlockBytes = 64 << 20;  // virtual orbitals; of (ac|bd) for two runs of a, b
 
-/// x[Q][a][c] of a from `first`, as many as the tiling has.
-RealTensor rows_of(const RealTensor& x, std::int64_t first, const Tiling& rows, int threads) {
-    const Tiling &aux = x.grid().tiling(0), &columns = x.grid().tiling(2), &all = x.grid().tiling(1);
+/// EvenOdd::part, tile by tile: c and d are in the tiles of t2.
+RealTensor part_of(const RealTensor& t2, const PairIndex& ij, const PairIndex& cd, double sign, int threads) {
     return RealTensor::generate(
-        Shape::dense(TileGrid{aux, rows, columns}),
+        Shape::dense(TileGrid{ij.pairs(), cd.pairs()}),
         [&](const TileInfo& info, std::span<double> out) {
-            const auto width = info.extents[2];
-            for (std::int64_t a = 0; a < info.extents[1]; ++a) {
-                const auto at = first + info.begin[1] + a;
-                const auto tile = all.tile_of(ElementIndex{at}).value;
-                const auto height = all.size(TileIndex{tile}), row = at - all.begin(TileIndex{tile}).value;
-                const double* from = x.tile({info.coordinates[0], tile, info.coordinates[2]}).data();
-                for (std::int64_t q = 0; q < info.extents[0]; ++q)
-                    std::copy_n(from + (q * height + row) * width, width,
-                                out.data() + (q * info.extents[1] + a) * width);
-            }
+            const auto p = info.coordinates[0], q = info.coordinates[1];
+            const auto ti = ij.tile_i(p), tj = ij.tile_j(p), tc = cd.tile_i(q), td = cd.tile_j(q);
+            const double *straight = t2.tile({ti, tj, tc, td}).data(), *crossed = t2.tile({ti, tj, td, tc}).data();
+            const auto nj = ij.size(tj), nc = cd.size(tc), nd = cd.size(td);
+            ij.for_each(p, [&](std::int64_t i, std::int64_t j, std::int64_t row) {
+                const auto from = (i * nj + j) * nc * nd;
+                double* to = out.data() + row * info.extents[1];
+                cd.for_each(q, [&](std::int64_t c, std::int64_t d, std::int64_t place) {
+                    const double value = 0.5 * (straight[from + c * nd + d] + sign * crossed[from + d * nc + c]);
+                    to[place] = tc == td && c == d ? 0.5 * value : value;
+                });
+            });
         },
         threads);
 }
@@ -54,6 +56,29 @@ RealTensor combined(const RealTensor& x, const PairIndex& cd, bool diagonal, dou
         threads);
 }
 
+/// x[p][q] of pairs p and q as an array, put together from columns.
+class PairColumns {
+  public:
+    PairColumns(const PairIndex& rows, const PairIndex& columns)
+        : columns_(columns), values_(8 * rows.pairs().extent() * columns.pairs().extent()) {}
+    /// Those of one tile of q.
+    void put(std::int64_t tile, const RealTensor& x) {
+        if (DryRun::current()) return;
+        const auto width = columns_.pairs().extent(), at = columns_.pairs().begin(TileIndex{tile}).value;
+        auto* to = reinterpret_cast<double*>(values_.data());
+        x.for_each_tile([&](const TileInfo& info, std::span<const double> from) {
+            for (std::int64_t p = 0; p < info.extents[0]; ++p)
+                std::copy_n(from.data() + p * info.extents[1], info.extents[1],
+                            to + (info.begin[0] + p) * width + at + info.begin[1]);
+        });
+    }
+    const double* data() const { return reinterpret_cast<const double*>(values_.data()); }
+
+  private:
+    const PairIndex& columns_;
+    Buffer values_;
+};
+
 /// The sum over c, d of t2(ij,cd) (ac|bd), half of the products by what is even and odd: see abcd.cpp. (ac|bd) is made
 /// for a run of a and a run of b at a time.
 RealTensor ladder(const RealTensor& t2, const RealTensor& ac, TensorWork& w) {
@@ -62,12 +87,8 @@ RealTensor ladder(const RealTensor& t2, const RealTensor& ac, TensorWork& w) {
     const auto fits = static_cast<std::int64_t>(std::sqrt(static_cast<double>(kBlockBytes / (8 * n * n))));
     const PairIndex cd(v), ab(even_tiling(n, std::clamp<std::int64_t>(fits, 4, kMostInBlock)));
     const EvenOdd parts(o, v);
-    RealTensor even, odd;
-    {
-        const DenseArray dense(t2);
-        even = parts.part(dense, cd, 1, w.threads());
-        odd = parts.part(dense, cd, -1, w.threads());
-    }
+    RealTensor even = part_of(t2, parts.pairs(), cd, 1, w.threads());
+    RealTensor odd = part_of(t2, parts.pairs(), cd, -1, w.threads());
     PairColumns of_even(parts.pairs(), ab), of_odd(parts.pairs(), ab);
     for (std::int64_t ta = 0; ta < ab.single().tile_count(); ++ta) {
         const RealTensor rows = rows_of(ac, ab.begin(ta), Tiling{ab.size(ta)}, w.threads());

@@ -112,12 +112,23 @@ FittedOrbitals transform(const Fitting& fitting, const Orbitals& orbitals, Trans
     return out;
 }
 
-MoIntegrals triples_integrals(const FittedOrbitals& b, TensorWork& work) {
-    MoIntegrals out;
-    out.oovv = work.product("Qia,Qjb->ijab", b.ov, b.ov);
-    out.ooov = work.product("Qki,Qlc->kilc", b.oo, b.ov);
-    out.ovvv = work.product("Qkc,Qad->kcad", b.ov, b.vv);
-    return out;
+RealTensor rows_of(const RealTensor& x, std::int64_t first, const Tiling& rows, int threads) {
+    const Tiling &aux = x.grid().tiling(0), &columns = x.grid().tiling(2), &all = x.grid().tiling(1);
+    return RealTensor::generate(
+        Shape::dense(TileGrid{aux, rows, columns}),
+        [&](const TileInfo& info, std::span<double> out) {
+            const auto width = info.extents[2];
+            for (std::int64_t a = 0; a < info.extents[1]; ++a) {
+                const auto at = first + info.begin[1] + a;
+                const auto tile = all.tile_of(ElementIndex{at}).value;
+                const auto height = all.size(TileIndex{tile}), row = at - all.begin(TileIndex{tile}).value;
+                const double* from = x.tile({info.coordinates[0], tile, info.coordinates[2]}).data();
+                for (std::int64_t q = 0; q < info.extents[0]; ++q)
+                    std::copy_n(from + (q * height + row) * width, width,
+                                out.data() + (q * info.extents[1] + a) * width);
+            }
+        },
+        threads);
 }
 
 }  // namespace tessera::chem

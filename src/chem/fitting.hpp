@@ -34,7 +34,6 @@ class Fitting {
 };
 
 struct Orbitals;
-struct MoIntegrals;
 enum class Transform;
 
 /// B over orbitals.
@@ -43,7 +42,7 @@ struct FittedOrbitals {
 };
 /// With Transform::mp2 only ov.
 FittedOrbitals transform(const Fitting& fitting, const Orbitals& orbitals, Transform what, TensorWork& work);
-/// Those that (T) needs.
-MoIntegrals triples_integrals(const FittedOrbitals& b, TensorWork& work);
+/// x[Q][a][c] of the a from `first`, as many as the tiling has, in tiles of that tiling.
+RealTensor rows_of(const RealTensor& x, std::int64_t first, const Tiling& rows, int threads);
 
 }  // namespace tessera::chem

@@ -68,6 +68,7 @@ void iterate(const MemoryQuestion& q, IntegralSource& source, const Orbitals& or
              TensorWork& work) {
     CcsdOptions how;
     how.converge = 0;
+    if (q.diis_on_disk) how.scratch = "of a dry run";
     how.max_iterations = kIterations;
     if (q.checkpoint) how.keep = [](const Amplitudes& t, int, double, double) { const DenseArray t1(t.t1), t2(t.t2); };
     try {
@@ -116,10 +117,10 @@ std::int64_t of_correlation(const MemoryQuestion& q) {
         abcd.reset();
         field.reset();
         mo.vvvv = {};
-        if (q.rifit) mo = triples_integrals(b, work);
-        b = {};
         dry.release();
-        triples_energy(mo, orbitals, t, q.workers, {});
+        triples_energy(
+            q.rifit ? fitted_triples_integrals(b, triples_run(q.virtuals), mo, work) : stored_triples_integrals(mo),
+            orbitals, t, q.workers, {});
     }
     return dry.peak() + work.most_threads() * kernels::gemm_workspace_bytes();
 }

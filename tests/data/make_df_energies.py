@@ -129,4 +129,5 @@ def main():
     print(json.dumps({"source": source, "energies": energies}, indent=1))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -608,6 +608,7 @@ class Energy(unittest.TestCase):
             ([water, "--integrals", "df", "--abcd", "direct"], 2, "direct"),
             ([lithium, "--charge", 1, "--integrals", "df", "--basis", "cc-pvdz"], 2, "cc-pvtz-jkfit has no functions for Li"),
             ([water, "--integrals", "df", "--basis", self.MOLECULES / "../basis/sto-3g.g94"], 2, "jkfit"),
+            ([water, "--scratch", self.folder / "no"], 2, str(self.folder / "no")),
             ([water, "--devices", "0"], 3, "--devices 0"),
             ([water, "--memory", "1KiB"], 3, "smallest"),
             ([water, "--checkpoint", self.folder / "no/such/x.h5"], 2, "no/such"),
@@ -719,11 +720,21 @@ class Energy(unittest.TestCase):
             out = json.loads(run(*arguments).stdout)
             self.assertLessEqual(out["peak_bytes"], out["memory_estimate"], arguments)
             # A program with a few MiB of tensors is mostly code and libraries, of which more or less is resident.
-            code = 0 if molecule == "c2h6" else 16 << 20
+            code = 0 if molecule == "c2h6" and "df" not in more else 16 << 20
             self.assertLess(out["memory_estimate"], 1.4 * out["peak_bytes"] + code, arguments)
-        message = run(*arguments, "--memory", out["memory_estimate"] - 1, code=3).stderr
-        self.assertIn(str(out["memory_estimate"]), message)
-        run(*arguments, "--memory", out["memory_estimate"])
+        self.assertIs(json.loads(run(*arguments, "--memory", out["memory_estimate"]).stdout)["diis_on_disk"], False)
+        # With less the vectors of DIIS go to disk, which changes no bit; with still less it is refused.
+        for more in ([], ["--integrals", "df"]):
+            arguments = ["energy", self.MOLECULES / "c4h10.xyz", "--basis", "sto-3g", "--json", "--quiet", "--threads", 2, "--method", "ccsd", *more]
+            whole = json.loads(run(*arguments).stdout)
+            out = json.loads(run(*arguments, "--memory", whole["memory_estimate"] - 1, "--scratch", self.folder).stdout)
+            self.assertEqual((out["diis_on_disk"], out["total"]), (True, whole["total"]))
+            self.assertLessEqual(out["peak_bytes"], out["memory_estimate"])
+            self.assertLess(out["memory_estimate"], whole["memory_estimate"])
+            self.assertEqual([x for x in self.folder.iterdir() if "amplitudes" in x.name], [])
+            message = run(*arguments, "--memory", out["memory_estimate"] - 1, code=3).stderr
+            self.assertIn(str(out["memory_estimate"]), message)
+            run(*arguments, "--memory", out["memory_estimate"])
         # Refused before anything grows with the square of the atoms.
         lattice = self.write("argon.xyz", "600\n\n" + "".join(f"Ar {4 * (i % 10)} {4 * (i // 10 % 10)} {4 * (i // 100)}\n" for i in range(600)))
         start = time.time()

@@ -7,6 +7,7 @@
 #include "chem/ccsd.hpp"
 #include "chem/fitting.hpp"
 #include "chem/linear_algebra.hpp"
+#include "chem/triples_energy.hpp"
 #include "tessera/base/error.hpp"
 
 namespace tessera::chem {
@@ -145,7 +146,10 @@ TEST(Fitting, AnIterationIsThatOfTheIntegralsItStandsFor) {
                     continue;
                 }
                 first = next;
-                MoIntegrals mo = triples_integrals(b, w);
+                MoIntegrals mo;
+                mo.oovv = w.product("Qia,Qjb->ijab", b.ov, b.ov);
+                mo.ooov = w.product("Qki,Qlc->kilc", b.oo, b.ov);
+                mo.ovvv = w.product("Qkc,Qad->kcad", b.ov, b.vv);
                 mo.oooo = w.product("Qki,Qlj->kilj", b.oo, b.oo);
                 mo.o_o_vv = w.product("Qki,Qac->kiac", b.oo, b.vv);
                 PlainAbcd abcd(w.product("Qac,Qbd->acbd", b.vv, b.vv));
@@ -153,6 +157,15 @@ TEST(Fitting, AnIterationIsThatOfTheIntegralsItStandsFor) {
                 const auto expected = next_amplitudes(stored, orbitals, t, w);
                 EXPECT_LT(max_abs(add(1.0, next.t1, -1.0, expected.t1)), 1e-10 * max_abs(expected.t1)) << xyz << tile;
                 EXPECT_LT(max_abs(add(1.0, next.t2, -1.0, expected.t2)), 1e-10 * max_abs(expected.t2)) << xyz << tile;
+                // (T) from (kc|ad) made by runs of k, and from all of them.
+                const auto e = triples_energy(stored_triples_integrals(mo), orbitals, t, w.workers(), {});
+                for (const std::int64_t run : {1, 2, 3, 100}) {
+                    MoIntegrals kept;
+                    const auto by_runs =
+                        triples_energy(fitted_triples_integrals(b, run, kept, w), orbitals, t, w.workers(), {});
+                    EXPECT_NEAR(by_runs.energy, e.energy, 1e-11 * std::abs(e.energy)) << run;
+                    EXPECT_EQ(by_runs.flops, e.flops) << run;
+                }
                 EXPECT_NEAR(correlation_energy(source, t.t2, w), correlation_energy(stored, t.t2, w), 1e-10);
             }
         }

@@ -384,7 +384,7 @@ TEST(Diis, ParallelErrorsOfAnyLength) {
         double sum = 0, x = 0;
         for (std::size_t i = 0; i < c.size(); ++i) {
             sum += c[i];
-            x += c[i] * diis.iterate(i);
+            x += c[i] * *diis.iterate(i);
         }
         EXPECT_NEAR(sum, 1, 1e-12) << n;
         EXPECT_LE(std::abs(x - 1), std::max(1e-12, 1e-6 * std::abs(error)) + (n == 0 ? 1 : 0)) << n;

@@ -41,6 +41,8 @@ struct EnergyOptions {
     /// With Abcd::direct: integral tiles whose bound per element is below this are not made.
     double screen = 0;
     std::string checkpoint;  // amplitudes, written each iteration; read first where the file is there
+    /// Folder for what does not fit in memory: the vectors of DIIS. Empty: the system's folder of temporary files.
+    std::string scratch;
     std::int64_t tile = 32;  // about this many orbitals in a tile
     /// Where: ranks share the work of large contractions and of the triples, each holding all tensors (none: this
     /// process); memory is of the whole process, and what may need more is refused; devices take large contractions and
@@ -85,9 +87,10 @@ struct EnergyResult {
     /// Of these, what ran on devices; bytes that the contractions moved there and back.
     std::int64_t device_contractions = 0, device_loaded_bytes = 0, device_stored_bytes = 0;
     double device_contraction_flops = 0, device_triples_flops = 0;
-    /// Bytes this was expected to take at most, for the whole process: the smallest EnergyOptions::memory that is not
-    /// refused.
+    /// Bytes this was expected to take at most, for the whole process. With that much as EnergyOptions::memory it runs
+    /// in the same way; with less the vectors of DIIS go to disk, or it is refused with the smallest that works.
     std::int64_t memory_estimate = 0;
+    bool diis_on_disk = false;  // CCSD would not have fit otherwise
 };
 
 /// An iteration did not converge; nothing is wrong with the input or the machine.
