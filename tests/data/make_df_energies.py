@@ -29,6 +29,7 @@ CASES = [
     ("n2", "def2-svp", "def2-universal-jkfit", "def2-svp-rifit", 2, "N 0 0 0|N 0 0 1.0977"),
     ("hcl", "cc-pvdz", "cc-pvtz-jkfit", "cc-pvdz-rifit", 5, "Cl 0 0 0|H 0.3 0.4 1.1727"),
     ("h2s", "def2-svp", "def2-universal-jkfit", "def2-svp-rifit", 5, H2S),
+    ("nh3", "def2-svp", "def2-universal-jkfit", "def2-svp-rifit", 0, "N 0 0 0.1149|H 0 0.9393 -0.2680|H 0.8135 -0.4697 -0.2680|H -0.8135 -0.4697 -0.2680"),
     ("clf", "def2-svp", "def2-universal-jkfit", "def2-svp-rifit", 6, "Cl 0 0 0|F 0 0 1.6283"),
     ("h2o", "def2-svp", "def2-universal-jkfit", "def2-universal-jkfit", 1, H2O),
     ("ch4", "cc-pvdz", "cc-pvdz-rifit", "cc-pvdz-rifit", 1, CH4),
