@@ -22,7 +22,7 @@ namespace {
 struct Options {
     CommonOptions common;
     chem::EnergyOptions energy;
-    std::string molecule, method = "ccsd(t)", abcd = "stored";
+    std::string molecule, method = "ccsd(t)", abcd = "stored", integrals = "conventional";
     WhereOptions where;
     int charge = 0;
 };
@@ -87,6 +87,9 @@ nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
         {"contractions", r.contractions},
         {"peak_bytes", peak_memory_bytes()},
         {"memory_estimate", r.memory_estimate},
+        {"diis_on_disk", r.diis_on_disk},
+        {"integrals", o.integrals},
+        {"references", r.references},
         {"abcd", o.abcd},
         {"machine", cpu_name()},
         {"commit", bench::build_commit()},
@@ -109,6 +112,12 @@ nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
             {"share_of_flops", share_on_devices(r)},
             {"loaded_bytes", r.device_loaded_bytes},
             {"stored_bytes", r.device_stored_bytes}};
+    }
+    if (o.energy.integrals == chem::IntegralKind::df) {
+        j["abcd"] = nullptr;
+        j["jkfit"] = {{"name", r.jkfit}, {"functions", r.jkfit_functions}};
+        j["rifit"] = nullptr;
+        if (!r.rifit.empty()) j["rifit"] = {{"name", r.rifit}, {"functions", r.rifit_functions}};
     }
     if (o.energy.abcd == chem::Abcd::direct)
         j["screening"] = {{"threshold", o.energy.screen},
@@ -162,6 +171,7 @@ std::string summary(const Options& o, const chem::EnergyResult& r) {
     if (!o.energy.here.devices.empty())
         out += fmt::format("on devices: {} of {} contractions{}, {:.1f} % of all operations\n", r.device_contractions,
                            r.contractions, r.device_triples_flops > 0 ? " and (T)" : "", 100 * share_on_devices(r));
+    for (const auto& reference : r.references) out += fmt::format("basis sets: {}\n", reference);
     out += fmt::format("time {}, peak memory {}\n", format_seconds(r.seconds), format_bytes(peak_memory_bytes()));
     return out;
 }
@@ -169,6 +179,8 @@ std::string summary(const Options& o, const chem::EnergyResult& r) {
 void run(Options& o) {
     auto& e = o.energy;
     e.method = chem::parse_method(o.method);
+    require(o.integrals == "conventional" || o.integrals == "df", "--integrals {}: conventional or df", o.integrals);
+    e.integrals = o.integrals == "df" ? chem::IntegralKind::df : chem::IntegralKind::conventional;
     require(o.abcd == "stored" || o.abcd == "direct", "--abcd {}: stored or direct", o.abcd);
     e.abcd = o.abcd == "direct" ? chem::Abcd::direct : chem::Abcd::stored;
     require(e.screen == 0 || e.abcd == chem::Abcd::direct, "--screen {}: screens the integrals of --abcd direct",
@@ -214,6 +226,12 @@ Action add_energy(CLI::App& app) {
     command->add_option("--basis", e.basis, "basis set by name, or a .g94 file")->capture_default_str();
     command->add_option("--basis-folder", e.basis_folder,
                         "where named basis sets are (default: those of the program, or $TESSERA_SHARE/basis)");
+    command
+        ->add_option("--integrals", o->integrals,
+                     "conventional, or df (density fitting: in less memory, off by some 1e-5 hartree an atom)")
+        ->capture_default_str();
+    command->add_option("--jkfit", e.jkfit, "with df: auxiliary set of Fock matrices (default: by the basis)");
+    command->add_option("--rifit", e.rifit, "with df: auxiliary set of correlation (default: by the basis)");
     command->add_option("--method", o->method, "rhf, mp2, ccsd or ccsd(t), also written ccsd_t")->capture_default_str();
     command->add_flag("--frozen-core", e.frozen_core, "leave the core electrons uncorrelated");
     command->add_option("--charge", o->charge, "charge of the molecule")
@@ -233,6 +251,8 @@ Action add_energy(CLI::App& app) {
         ->check([](const std::string& path) {
             return path.empty() ? std::string("'' is no name of a file") : std::string();
         });
+    command->add_option("--scratch", e.scratch,
+                        "folder for what does not fit in --memory: vectors of DIIS (default: that of temporary files)");
     command->add_option("--tile", e.tile, "about this many orbitals in a tile")
         ->capture_default_str()
         ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}));

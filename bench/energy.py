@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Energies of the same molecules by tessera and, where it is installed, by psi4: time, memory, agreement.
 
-usage: energy.py [--program build/tessera] [--threads N] [--case c2h6|c4h10] [--no-peer] [--output FILE]
+usage: energy.py [--program build/tessera] [--threads N] [--case c2h6|c4h10] [--integrals df] [--no-peer] [--output FILE]
        energy.py --references [--case MOLECULE] [--basis NAME] [--core frozen|all] [--abcd stored|direct] [--output FILE]
 
 The second form compares RHF, MP2, CCSD and (T) energies with tests/data/reference_energies.json, butane's four cases where
@@ -18,10 +18,13 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests/data"))
+from make_df_energies import gbs  # noqa: E402
 CASES = {"c2h6": ("cc-pvdz", True), "c4h10": ("def2-svp", True)}
 CONVERGE = 1e-7  # energy change; residuals ten times that
 ALLOWED = {"scf": 1e-8, "mp2": 1e-7, "ccsd": 1e-7, "t": 1e-7}  # hartree
@@ -39,9 +42,7 @@ no_com
 }}
 set {{
 basis {basis}
-scf_type pk
-mp2_type conv
-cc_type conv
+{kind}
 qc_module fnocc
 freeze_core {freeze}
 e_convergence {e}
@@ -50,6 +51,11 @@ r_convergence {r}
 }}
 energy('ccsd(t)')
 """
+
+
+# The same auxiliary sets as ours.
+KINDS = {"conventional": "scf_type pk\nmp2_type conv\ncc_type conv",
+         "df": "scf_type df\nmp2_type df\ncc_type df\ndf_basis_scf ours-{jkfit}\ndf_basis_mp2 ours-{rifit}\ndf_basis_cc ours-{rifit}"}
 
 
 def timed(command, **how):
@@ -69,12 +75,15 @@ def commit():
         return "unknown"
 
 
-def psi4(name, basis, frozen, threads):
+def psi4(name, basis, frozen, threads, kind, ours):
     atoms = "\n".join((ROOT / f"share/molecules/{name}.xyz").read_text().splitlines()[2:])
-    text = INPUT.format(threads=threads, atoms=atoms, basis=basis, freeze="true" if frozen else "false", e=CONVERGE, r=10 * CONVERGE)
+    sets = {x: ours[x]["name"] for x in ("jkfit", "rifit") if x in ours}  # in files of ours: psi4 has not all of them
+    text = INPUT.format(kind=KINDS[kind].format(**sets), threads=threads, atoms=atoms, basis=basis, freeze="true" if frozen else "false", e=CONVERGE, r=10 * CONVERGE)
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder)
         (path / "input.dat").write_text(text)
+        for x in set(sets.values()):
+            (path / f"ours-{x}.gbs").write_text(gbs(x))
         # One team of threads: psi4 sets its own.
         environment = os.environ | {"PSI_SCRATCH": folder}
         done, spent = timed(["psi4", "-n", str(threads), "input.dat", "output.dat"], cwd=folder, env=environment)
@@ -95,9 +104,9 @@ def run_tessera(program, name, basis, frozen, threads, converge, *more):
     return json.loads(done.stdout), spent
 
 
-def tessera(program, name, basis, frozen, threads):
-    out, spent = run_tessera(program, name, basis, frozen, threads, CONVERGE)
-    return spent | {"total": out["total"], "share_in_contractions": out["share_in_contractions"], "peak_bytes": out["peak_bytes"], "time": out["time"], "iterations": out["iterations"]}
+def tessera(program, name, basis, frozen, threads, kind):
+    out, spent = run_tessera(program, name, basis, frozen, threads, CONVERGE, "--integrals", kind)
+    return spent | {x: out[x] for x in ("jkfit", "rifit") if x in out} | {"total": out["total"], "share_in_contractions": out["share_in_contractions"], "peak_bytes": out["peak_bytes"], "time": out["time"], "iterations": out["iterations"]}
 
 
 def references(a):
@@ -124,6 +133,7 @@ def main():
     p.add_argument("--program", default=str(ROOT / "build/tessera"))
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--case", choices=known, action="append")
+    p.add_argument("--integrals", choices=KINDS, default="conventional", help="of the timed cases")
     p.add_argument("--no-peer", action="store_true")
     p.add_argument("--references", action="store_true", help="compare with the reference energies instead")
     p.add_argument("--basis", choices=["def2-svp", "cc-pvdz"], action="append", help="with --references: this one only")
@@ -155,9 +165,9 @@ def timings(p, a):
         if name not in CASES:
             p.error(f"--case {name}: only with --references; timed are {', '.join(CASES)}")
         basis, frozen = CASES[name]
-        case = {"molecule": name, "basis": basis, "frozen_core": frozen, "threads": a.threads, "tessera": tessera(a.program, name, basis, frozen, a.threads)}
+        case = {"molecule": name, "basis": basis, "frozen_core": frozen, "integrals": a.integrals, "threads": a.threads, "tessera": tessera(a.program, name, basis, frozen, a.threads, a.integrals)}
         if not a.no_peer and shutil.which("psi4"):
-            case["psi4"] = psi4(name, basis, frozen, a.threads)
+            case["psi4"] = psi4(name, basis, frozen, a.threads, a.integrals, case["tessera"])
             case["times_psi4"] = case["tessera"]["seconds"] / case["psi4"]["seconds"]
             case["times_psi4_cpu"] = case["tessera"]["cpu_seconds"] / case["psi4"]["cpu_seconds"]
             case["difference"] = case["tessera"]["total"] - case["psi4"]["total"]

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "chem/dense_array.hpp"
 #include "chem/local_pairs.hpp"
 
 namespace tessera::chem {
@@ -15,6 +16,24 @@ class AbcdTerm {
     virtual RealTensor apply(const RealTensor& tau, const RealTensor& t1, TensorWork& work) = 0;
     /// True where a and b are dressed with t1, that is, stand for a - sum over k of t1(k,a) k.
     virtual bool dressed() const = 0;
+};
+
+/// tau and the integrals are parted into what is even and what is odd under the exchange of c and d: each part needs
+/// the pairs i >= j, c >= d, a >= b only, half of the products in all.
+class EvenOdd {
+  public:
+    /// Tiles of i, j and of a, b, c, d in tensors of four indices.
+    EvenOdd(const Tiling& occupied, const Tiling& virtuals);
+    const PairIndex& pairs() const { return pairs_; }
+    /// (tau(ij,cd) + sign tau(ij,dc)) / 2 as [ij][cd], and half of it again where c = d: such a pair stands for one
+    /// term, not two.
+    RealTensor part(const DenseArray& tau, const PairIndex& cd, double sign, int threads) const;
+    /// x(ij,ab) = even + odd, x(ij,ba) = even - odd, x(ji,ba) = x(ij,ab); from arrays [ij][ab].
+    RealTensor join(const double* even, const double* odd, const PairIndex& ab, int threads) const;
+
+  private:
+    TileGrid grid_;
+    PairIndex pairs_;
 };
 
 /// With the integrals of transform(..., ccsd_four_virtuals); refers to them.
@@ -46,7 +65,7 @@ class DirectAbcd final : public AbcdTerm {
 
     const Integrals* integrals_ = nullptr;
     const AoTiling& tiling_;
-    std::unique_ptr<EnginePool> engines_;
+    std::unique_ptr<EnginePool<Integrals>> engines_;
     Matrix bounds_;  // of the norm of the block of pairs of two tiles
     LocalPairs local_;
     RealTensor occupied_, virtuals_;  // canonical, in the tiles of the integrals

@@ -7,23 +7,6 @@
 
 namespace tessera::chem {
 
-std::unique_ptr<Integrals::Coulomb> EnginePool::take() {
-    {
-        const std::lock_guard lock(mutex_);
-        if (!free_.empty()) {
-            auto engine = std::move(free_.back());
-            free_.pop_back();
-            return engine;
-        }
-    }
-    return std::make_unique<Integrals::Coulomb>(of_);
-}
-
-void EnginePool::give(std::unique_ptr<Integrals::Coulomb> engine) {
-    const std::lock_guard lock(mutex_);
-    free_.push_back(std::move(engine));
-}
-
 AoTiling tile_clusters(const Basis& basis, const std::vector<std::int64_t>& cluster_of_atom) {
     AoTiling t;
     std::vector<std::int64_t> sizes;
@@ -73,11 +56,6 @@ AoTiling tile_atoms(const Basis& basis, std::int64_t target) {
 
 namespace {
 
-/// Place of the pair (i, j), i >= j where the tile is diagonal.
-std::int64_t place_of(bool diagonal, std::int64_t columns, std::int64_t i, std::int64_t j) {
-    return diagonal ? i * (i + 1) / 2 + j : i * columns + j;
-}
-
 /// One tile (P|Q), from the blocks of its shells.
 void make_tile(const Basis& basis, const AoTiling& tiling, const PairIndex& pairs, std::int64_t p, std::int64_t q,
                Integrals::Coulomb& engine, std::span<double> out) {
@@ -99,11 +77,11 @@ void make_tile(const Basis& basis, const AoTiling& tiling, const PairIndex& pair
                     for (std::int64_t a = 0; a < nm; ++a)
                         for (std::int64_t b = 0; b < nn; ++b) {
                             if (m == n && b > a) continue;
-                            double* row = out.data() + place_of(tm == tn, pairs.size(tn), fm + a, fn + b) * columns;
+                            double* row = out.data() + pair_place(tm == tn, pairs.size(tn), fm + a, fn + b) * columns;
                             const double* from = block + (a * nn + b) * nl * ns;
                             for (std::int64_t c = 0; c < nl; ++c)
                                 for (std::int64_t d = 0; d < (l == s ? c + 1 : ns); ++d)
-                                    row[place_of(tl == ts, pairs.size(ts), fl + c, fs + d)] = from[c * ns + d];
+                                    row[pair_place(tl == ts, pairs.size(ts), fl + c, fs + d)] = from[c * ns + d];
                         }
                 }
 }

@@ -12,23 +12,35 @@
 namespace tessera::chem {
 
 /// Engines handed out to whichever thread needs one: tile generators are called from any thread.
+template <class Of>
 class EnginePool {
   public:
-    explicit EnginePool(const Integrals& of) : of_(of) {}
+    explicit EnginePool(const Of& of) : of_(of) {}
     /// Calls work(engine) with an engine of its own.
     template <class Work>
     void with(Work&& work) {
         auto engine = take();
         work(*engine);
-        give(std::move(engine));
+        const std::lock_guard lock(mutex_);
+        free_.push_back(std::move(engine));
     }
 
   private:
-    std::unique_ptr<Integrals::Coulomb> take();
-    void give(std::unique_ptr<Integrals::Coulomb> engine);
-    const Integrals& of_;
+    using Engine = typename Of::Coulomb;
+    std::unique_ptr<Engine> take() {
+        {
+            const std::lock_guard lock(mutex_);
+            if (!free_.empty()) {
+                auto engine = std::move(free_.back());
+                free_.pop_back();
+                return engine;
+            }
+        }
+        return std::make_unique<Engine>(of_);
+    }
+    const Of& of_;
     std::mutex mutex_;
-    std::vector<std::unique_ptr<Integrals::Coulomb>> free_;
+    std::vector<std::unique_ptr<Engine>> free_;
 };
 
 /// Tiles of basis functions are runs of whole shells.

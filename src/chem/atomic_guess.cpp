@@ -102,7 +102,7 @@ AtomicGuess free_atom(int number, const BasisSet& set, TensorWork& work) {
         const double change = (next - d).norm();
         d = next;
         if (change < 1e-5) break;
-        const Matrix g = h + to_matrix(two_electron.of(to_tensor(d, functions, functions), work));
+        const Matrix g = h + to_matrix(two_electron.of(to_tensor(d, functions, functions), nullptr, work));
         f = iteration == 0 ? g : (0.5 * f + 0.5 * g).eval();
     }
     AtomicGuess out{std::move(d), Matrix(basis.functions, static_cast<Eigen::Index>(cores.size()))};

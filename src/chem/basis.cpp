@@ -1,6 +1,7 @@
 #include "chem/basis.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cmath>
 #include <filesystem>
@@ -99,6 +100,15 @@ void read_block(Lines& lines, const std::vector<std::string_view>& head, const s
     }
 }
 
+/// "! Reference [H He]: who, where"
+void note_reference(std::string_view line, BasisSet& set) {
+    constexpr std::string_view kBegin = "! Reference [";
+    const auto end = line.find("]: ");
+    if (!line.starts_with(kBegin) || end == std::string_view::npos) return;
+    set.references.emplace_back(fmt::format(" {} ", line.substr(kBegin.size(), end - kBegin.size())),
+                                line.substr(end + 3));
+}
+
 std::vector<std::string> names_in(const std::string& folder) {
     std::vector<std::string> names;
     std::error_code none;
@@ -118,6 +128,7 @@ BasisSet parse_g94(std::string_view text, const std::string& name) {
     std::vector<Shell>* element = nullptr;
     while (lines.next(line)) {
         const auto w = words(line);
+        note_reference(line, set);
         if (w.empty() || w[0].front() == '!' || w[0].front() == '#') continue;
         if (!set.elements.empty()) refuse_potential(line, name, lines.number());
         if (is_separator(w[0])) {
@@ -165,6 +176,28 @@ BasisSet find_basis(const std::string& name, const std::string& folder) {
             folder.empty() ? fmt::format("{}", fmt::join(shared_data_folders(), "/basis, ")) + "/basis" : folder);
     user_error("unknown basis '{}': there are {}, or give the path of a .g94 file", shown(name),
                fmt::join(names, ", "));
+}
+
+std::vector<std::string> BasisSet::references_of(const Molecule& molecule) const {
+    std::vector<std::string> out;
+    for (const auto& [symbols, text] : references)
+        if (std::any_of(molecule.atoms.begin(), molecule.atoms.end(), [&](const Atom& a) {
+                return symbols.find(fmt::format(" {} ", element_symbol(a.number))) != std::string::npos;
+            }))
+            out.push_back(text);
+    return out;
+}
+
+AuxiliarySets auxiliary_sets(const std::string& basis) {
+    constexpr std::array<std::array<const char*, 3>, 6> kSets{{{"sto-3g", "def2-universal-jkfit", "def2-svp-rifit"},
+                                                               {"def2-svp", "def2-universal-jkfit", "def2-svp-rifit"},
+                                                               {"def2-tzvp", "def2-universal-jkfit", "def2-tzvp-rifit"},
+                                                               {"cc-pvdz", "cc-pvtz-jkfit", "cc-pvdz-rifit"},
+                                                               {"cc-pvtz", "cc-pvtz-jkfit", "cc-pvtz-rifit"},
+                                                               {"aug-cc-pvdz", "cc-pvtz-jkfit", "aug-cc-pvdz-rifit"}}};
+    for (const auto& [name, jkfit, rifit] : kSets)
+        if (equal_ignoring_case(basis, name)) return {jkfit, rifit};
+    return {};
 }
 
 std::int64_t Basis::functions_of(std::int64_t atom) const {

@@ -21,6 +21,10 @@ struct Shell {
 struct BasisSet {
     std::string name;
     std::map<int, std::vector<Shell>> elements;
+    /// From lines "! Reference [H He]: who, where": the elements, between spaces, and the rest.
+    std::vector<std::pair<std::string, std::string>> references;
+    /// Those of the molecule's elements.
+    std::vector<std::string> references_of(const Molecule& molecule) const;
 };
 
 inline constexpr int kHighestMomentum = 5;  // of the integral library as Debian builds it
@@ -29,6 +33,12 @@ BasisSet parse_g94(std::string_view text, const std::string& name);
 /// A name ("cc-pvdz", any case) looked up in the folder (none: basis/ of the shared files), or the path of a file.
 /// UserError with what there is.
 BasisSet find_basis(const std::string& name, const std::string& folder = {});
+
+/// The auxiliary sets that go with a basis: for Fock matrices, and for correlation. Empty where none are known.
+struct AuxiliarySets {
+    std::string jkfit, rifit;
+};
+AuxiliarySets auxiliary_sets(const std::string& basis);
 
 struct PlacedShell {
     Shell shell;
@@ -44,6 +54,7 @@ struct Basis {
     std::vector<std::int64_t> first_shell;  // of each atom, and the end
     std::int64_t functions_of(std::int64_t atom) const;
 };
+/// UserError where the set lacks an element of the molecule.
 Basis place(const BasisSet& set, const Molecule& molecule);
 
 }  // namespace tessera::chem

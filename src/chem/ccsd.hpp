@@ -4,22 +4,16 @@
 #include <functional>
 #include <string>
 
-#include "chem/abcd.hpp"
+#include "chem/integral_source.hpp"
 
 namespace tessera::chem {
-
-struct Amplitudes {
-    RealTensor t1;  // [i][a]
-    RealTensor t2;  // [i][j][a][b]
-};
-void scale(Amplitudes& x, double factor);
-void axpy(double factor, const Amplitudes& x, Amplitudes& y);
 
 struct CcsdOptions {
     double converge = 1e-8;
     int max_iterations = 100;
-    int before = 0;      // iterations behind the amplitudes it begins with: the count goes on from there
-    std::string advice;  // ends the message where it does not converge
+    int before = 0;       // iterations behind the amplitudes it begins with: the count goes on from there
+    std::string advice;   // ends the message where it does not converge
+    std::string scratch;  // folder for the vectors of DIIS; empty: they stay in memory
     std::function<void(const std::string&)> log;
     /// Called with the amplitudes after each iteration.
     std::function<void(const Amplitudes&, int iteration, double energy, double residual)> keep;
@@ -32,20 +26,17 @@ struct CcsdResult {
 };
 
 /// (ia|jb) / (e_i + e_j - e_a - e_b): the first-order doubles; with them the correlation energy is that of MP2.
-RealTensor first_order_doubles(const MoIntegrals& integrals, const Orbitals& orbitals);
+RealTensor first_order_doubles(const IntegralSource& integrals, const Orbitals& orbitals, TensorWork& work);
 /// The sum of [2 (ia|jb) - (ib|ja)] tau.
-double correlation_energy(const MoIntegrals& integrals, const RealTensor& tau, TensorWork& work);
+double correlation_energy(const IntegralSource& integrals, const RealTensor& tau, TensorWork& work);
 /// x[i][a] divided by e_i - e_a, x[i][j][a][b] by e_i + e_j - e_a - e_b.
 void divide_by_energies(RealTensor& x, const Orbitals& orbitals);
-/// t2 + t1 t1
-RealTensor make_tau(const Amplitudes& t, TensorWork& work);
 
 /// From the given amplitudes. Throws NotConverged.
-CcsdResult ccsd(const MoIntegrals& integrals, const Orbitals& orbitals, AbcdTerm& abcd, Amplitudes start,
-                const CcsdOptions& options, TensorWork& work);
+CcsdResult ccsd(IntegralSource& integrals, const Orbitals& orbitals, Amplitudes start, const CcsdOptions& options,
+                TensorWork& work);
 
 /// The residual divided by the energy differences: what the amplitudes become in a plain iteration.
-Amplitudes next_amplitudes(const MoIntegrals& integrals, const Orbitals& orbitals, AbcdTerm& abcd, const Amplitudes& t,
-                           TensorWork& work);
+Amplitudes next_amplitudes(IntegralSource& integrals, const Orbitals& orbitals, const Amplitudes& t, TensorWork& work);
 
 }  // namespace tessera::chem

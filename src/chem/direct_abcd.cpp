@@ -8,7 +8,7 @@ DirectAbcd::DirectAbcd(const Integrals& integrals, const AoTiling& tiling, const
                        std::int64_t tile)
     : integrals_(&integrals),
       tiling_(tiling),
-      engines_(std::make_unique<EnginePool>(integrals)),
+      engines_(std::make_unique<EnginePool<Integrals>>(integrals)),
       local_(integrals, orbitals, tile),
       screen_(screen) {
     const auto n = tiling.functions.tile_count();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <numeric>
 #include <optional>
 
@@ -140,11 +141,18 @@ class Calculation {
     void check_rough_memory(std::int64_t functions);
     [[noreturn]] void refuse_memory(const std::string& smallest, std::int64_t needed);
     Basis make_tilings(const BasisSet& set);
+    void find_auxiliary_sets();
+    void make_field();
     void self_consistent_field();
+    std::string scratch() const {
+        return options_.scratch.empty() ? std::filesystem::temp_directory_path().string() : options_.scratch;
+    }
+    bool fitted() const { return options_.integrals == IntegralKind::df; }
     void part_core(const Matrix& cores);
     void share_orbitals(Communicator& ranks);
     void correlate();
-    void report_screening(DirectAbcd& abcd, const MoIntegrals& mo, const Orbitals& orbitals, const Amplitudes& t);
+    void report_screening(DirectAbcd& abcd, const IntegralSource& source, const Orbitals& orbitals,
+                          const Amplitudes& t);
 
     const Molecule& input_;
     Molecule molecule_;  // its atoms in the order of their clusters
@@ -153,7 +161,9 @@ class Calculation {
     TensorWork work_;
     EnergyResult result_;
     std::unique_ptr<Integrals> integrals_;
-    std::unique_ptr<AoIntegrals> ao_;
+    std::unique_ptr<AoIntegrals> ao_;  // conventional ones
+    std::unique_ptr<FittedField> fitted_field_;
+    std::optional<BasisSet> jkfit_, rifit_;
     AoTiling ao_tiling_, direct_tiling_;  // of the stored integrals, and of those made anew in each iteration
     std::int64_t fock_kept_ = 0;          // bytes; see NeededMemory
     RhfResult scf_;
@@ -176,6 +186,11 @@ void Calculation::check() {
     require(options_.share_from >= 0, "{} multiply-adds to share from is not a number >= 0", options_.share_from);
     for (const int device : options_.here.devices) device::info(device);  // throws where there is none
     require(options_.tile >= 1, "tiles of {} orbitals: at least one is needed", options_.tile);
+    require(options_.abcd == Abcd::stored || !fitted(),
+            "abcd direct: df integrals over four virtuals are never stored");
+    require(fitted() || (options_.jkfit.empty() && options_.rifit.empty()),
+            "auxiliary set {}: conventional integrals need none",
+            options_.jkfit.empty() ? options_.rifit : options_.jkfit);
     require(options_.abcd == Abcd::stored || options_.method >= Method::ccsd,
             "abcd direct: {} has no integrals over four virtuals", name(options_.method));
     require(options_.checkpoint.empty() || options_.method >= Method::ccsd,
@@ -192,6 +207,7 @@ void Calculation::check() {
             "{}: the frozen core takes {} of {}; nothing is left to correlate", molecule_.name, result_.frozen,
             counted(pairs, "electron pair"));
     // Known now, not after the SCF.
+    if (!options_.scratch.empty()) require_writable(options_.scratch + "/tessera-amplitudes");
     if (!options_.checkpoint.empty()) on_rank_zero([&] { require_writable(options_.checkpoint); });
 }
 
@@ -209,12 +225,21 @@ void Calculation::check_memory(const Basis& basis) {
     question.threads = resolve_threads(options_.here.threads);
     question.workers = work_.workers();
     question.checkpoint = !options_.checkpoint.empty();
-    const auto [needed, fock] = needed_memory(question);
+    Basis auxiliary[2];
+    if (jkfit_) question.jkfit = &(auxiliary[0] = place(*jkfit_, molecule_));
+    if (rifit_) question.rifit = &(auxiliary[1] = place(*rifit_, molecule_));
+    auto [needed, fock] = needed_memory(question);
+    if (needed > memory_limit() && options_.method >= Method::ccsd) {
+        question.diis_on_disk = result_.diis_on_disk = true;
+        const auto with_disk = needed_memory(question);
+        needed = with_disk.bytes;
+        fock = with_disk.fock;
+    }
     result_.memory_estimate = needed;
     fock_kept_ = fock;
     if (needed <= memory_limit()) return;
     question.abcd = Abcd::direct;
-    const auto with_direct = needed_memory(question).bytes;
+    const auto with_direct = fitted() ? needed : needed_memory(question).bytes;
     const bool direct_would = options_.abcd == Abcd::stored && options_.method >= Method::ccsd && with_direct < needed;
     refuse_memory(fmt::format("{} ({} bytes){}", format_bytes(needed), needed,
                               direct_would ? fmt::format("; abcd direct needs {}", format_bytes(with_direct)) : ""),
@@ -223,8 +248,10 @@ void Calculation::check_memory(const Basis& basis) {
 
 /// Where the stored integrals alone are too much, before anything grows with the number of atoms.
 void Calculation::check_rough_memory(std::int64_t functions) {
-    const double least = std::pow(static_cast<double>(functions), 4);  // n^4 / 8 numbers
-    constexpr std::int64_t kFewFunctions = 700;                        // the exact figure is soon known
+    // n^4 / 8 numbers, or at least as many auxiliary functions as others, with n^2 / 2 numbers each.
+    const double least =
+        fitted() ? 4 * std::pow(static_cast<double>(functions), 3) : std::pow(static_cast<double>(functions), 4);
+    constexpr std::int64_t kFewFunctions = 700;  // the exact figure is soon known
     if (least <= static_cast<double>(memory_limit()) || functions <= kFewFunctions) return;
     const auto bytes = static_cast<std::int64_t>(std::min(least, 9e18));
     refuse_memory(fmt::format("more than {}", format_bytes(bytes)), bytes);
@@ -269,13 +296,49 @@ Basis Calculation::make_tilings(const BasisSet& set) {
     return basis;
 }
 
+/// An element that they lack is refused here.
+void Calculation::find_auxiliary_sets() {
+    const auto known = auxiliary_sets(options_.basis);
+    const auto find = [&](const std::string& asked, const std::string& by_basis, const char* what) {
+        require(!asked.empty() || !by_basis.empty(), "basis {}: no {} set is known for it; name one", options_.basis,
+                what);
+        BasisSet set = find_basis(asked.empty() ? by_basis : asked, options_.basis_folder);
+        for (auto& reference : set.references_of(molecule_)) result_.references.push_back(std::move(reference));
+        return set;
+    };
+    jkfit_ = find(options_.jkfit, known.jkfit, "jkfit");
+    const auto jk = place(*jkfit_, molecule_).functions;
+    result_.jkfit = jkfit_->name;
+    result_.jkfit_functions = jk;
+    if (options_.method == Method::rhf) return;
+    rifit_ = find(options_.rifit, known.rifit, "rifit");
+    result_.rifit_functions = place(*rifit_, molecule_).functions;
+    result_.rifit = rifit_->name;
+}
+
+/// Integrals as the Hartree-Fock iterations want them.
+void Calculation::make_field() {
+    const Stopwatch time(result_.integral_seconds);
+    if (fitted()) {
+        const Fitting fitting(*integrals_, ao_tiling_, place(*jkfit_, molecule_), options_.here.threads);
+        fitted_field_ = std::make_unique<FittedField>(fitting, field_);
+    } else {
+        ao_ = std::make_unique<AoIntegrals>(*integrals_, ao_tiling_, options_.here.threads);
+    }
+}
+
 void Calculation::self_consistent_field() {
     const BasisSet set = find_basis(options_.basis, options_.basis_folder);
+    result_.references = set.references_of(molecule_);
+    if (fitted()) find_auxiliary_sets();
     check_rough_memory(place(set, molecule_).functions);
     Basis placed = make_tilings(set);
     say(fmt::format("{}, charge {}, {}, {} ({})", counted(static_cast<std::int64_t>(molecule_.atoms.size()), "atom"),
                     molecule_.charge, counted(molecule_.electrons(), "electron"),
                     counted(placed.functions, "basis function"), placed.name));
+    if (fitted())
+        say(fmt::format("fitted with {} ({} functions){}", result_.jkfit, result_.jkfit_functions,
+                        rifit_ ? fmt::format(" and {} ({})", result_.rifit, result_.rifit_functions) : ""));
     const auto pairs = molecule_.electrons() / 2;
     require(pairs <= placed.functions, "{}: {} do not fit in {} of basis {}", molecule_.name,
             counted(pairs, "electron pair"), counted(placed.functions, "function"), placed.name);
@@ -298,21 +361,23 @@ void Calculation::self_consistent_field() {
             checkpoint_ =
                 read_checkpoint(options_.checkpoint, checkpoint_of(), counts, overlap, options_.here.communicator);
     }
-    const double start = now_seconds();
-    ao_ = std::make_unique<AoIntegrals>(*integrals_, ao_tiling_, options_.here.threads);
-    result_.integral_seconds = now_seconds() - start;
+    make_field();
     say(fmt::format("integrals in {:.2f} s", result_.integral_seconds));
 
     const Stopwatch time(result_.scf_seconds);
     RhfOptions how;
     how.converge = options_.converge;
     how.max_iterations = options_.max_iterations;
-    how.fock_kept = fock_kept_;
     how.log = options_.log;
     how.warn = [this](const std::string& line) { warn(line); };
     say("RHF");
     const AtomicGuess guess = atomic_guess(molecule_, set, basis, field_);
-    scf_ = rhf(molecule_, *integrals_, *ao_, guess.density, how, field_);
+    if (fitted()) {
+        scf_ = rhf(molecule_, *integrals_, *fitted_field_, guess.density, how, field_);
+    } else {
+        TwoElectron stored(*ao_, kFockBlock, fock_kept_);
+        scf_ = rhf(molecule_, *integrals_, stored, guess.density, how, field_);
+    }
     part_core(guess.cores);
     if (options_.here.communicator) share_orbitals(*options_.here.communicator);
     result_.nuclear = molecule_.nuclear_repulsion();
@@ -368,11 +433,19 @@ void Calculation::correlate() {
     double start = now_seconds();
     const bool cc = options_.method != Method::mp2, stored = options_.abcd == Abcd::stored;
     const Orbitals orbitals = make_orbitals(scf_, result_.frozen, core_, ao_tiling_.functions, options_.tile);
-    MoIntegrals mo = transform(std::move(ao_), orbitals,
-                               !cc      ? Transform::mp2
-                               : stored ? Transform::ccsd_four_virtuals
-                                        : Transform::ccsd,
-                               work_);
+    MoIntegrals mo;
+    FittedOrbitals b;
+    std::unique_ptr<IntegralSource> source;
+    const auto what = !cc ? Transform::mp2 : stored && !fitted() ? Transform::ccsd_four_virtuals : Transform::ccsd;
+    if (fitted()) {
+        if (!cc) fitted_field_.reset();
+        const Fitting fitting(*integrals_, ao_tiling_, place(*rifit_, molecule_), options_.here.threads);
+        b = transform(fitting, orbitals, what, work_);
+        source = std::make_unique<FittedSource>(b, orbitals, fitted_field_.get());
+    } else {
+        mo = transform(std::move(ao_), orbitals, what, work_);
+        source = std::make_unique<StoredSource>(mo, nullptr);
+    }
     result_.transform_seconds = now_seconds() - start;
     say(fmt::format("transformed to {} occupied ({} frozen) and {} virtual orbitals in {:.2f} s", result_.occupied,
                     result_.frozen, result_.virtuals, result_.transform_seconds));
@@ -380,17 +453,21 @@ void Calculation::correlate() {
     std::optional<Stopwatch> time;
     if (cc) time.emplace(result_.ccsd_seconds);
     Amplitudes t;
-    t.t2 = first_order_doubles(mo, orbitals);
-    result_.mp2 = correlation_energy(mo, t.t2, work_);
+    t.t2 = first_order_doubles(*source, orbitals, work_);
+    result_.mp2 = correlation_energy(*source, t.t2, work_);
     say(fmt::format("MP2 correlation energy {:.10f}", result_.mp2));
     if (!cc) return;
 
-    const Tiling o = mo.oovv.grid().tiling(0), v = mo.oovv.grid().tiling(2);
+    const Tiling o = orbitals.occupied.grid().tiling(1), v = orbitals.virtuals.grid().tiling(1);
     t.t1 = RealTensor(Shape::dense(TileGrid{o, v}, 0));
     CcsdOptions how;
     how.converge = options_.converge;
     how.max_iterations = options_.max_iterations;
     how.log = options_.log;
+    if (result_.diis_on_disk) {
+        how.scratch = scratch();
+        say(fmt::format("the vectors of DIIS are in {}", how.scratch));
+    }
     if (!options_.checkpoint.empty()) {
         if (checkpoint_) {
             t = amplitudes_of(*checkpoint_, options_.checkpoint, orbitals, scf_.overlap, work_);
@@ -409,24 +486,29 @@ void Calculation::correlate() {
     if (!options_.checkpoint.empty()) how.advice += fmt::format("; run again with {} to go on", options_.checkpoint);
     std::unique_ptr<AbcdTerm> abcd;
     DirectAbcd* direct = nullptr;
-    if (stored) {
+    if (fitted()) {
+        // No term of its own: FittedSource has it.
+    } else if (stored) {
         abcd = stored_abcd(mo.vvvv, LocalPairs(*integrals_, orbitals, options_.tile), v);
     } else {
         auto term = std::make_unique<DirectAbcd>(*integrals_, direct_tiling_, orbitals, options_.screen, kPairsInTile);
         direct = term.get();
         abcd = std::move(term);
     }
+    if (!fitted()) source = std::make_unique<StoredSource>(mo, abcd.get());
     say("CCSD");
-    const CcsdResult cc_result = ccsd(mo, orbitals, *abcd, std::move(t), how, work_);
-    if (direct) report_screening(*direct, mo, orbitals, cc_result.amplitudes);
+    const CcsdResult cc_result = ccsd(*source, orbitals, std::move(t), how, work_);
+    if (direct) report_screening(*direct, *source, orbitals, cc_result.amplitudes);
     result_.ccsd = cc_result.energy;
     result_.iterations = cc_result.iterations;
     result_.t1_diagnostic = norm(cc_result.amplitudes.t1) / std::sqrt(2.0 * static_cast<double>(result_.occupied));
     time.reset();
     if (options_.method != Method::ccsd_t) return;
 
+    source.reset();
     abcd.reset();
     mo.vvvv = {};
+    fitted_field_.reset();
     release_memory();  // the triples kernel has memory of its own
     start = now_seconds();
     say("(T)");
@@ -437,7 +519,9 @@ void Calculation::correlate() {
         told = quarters;
         say(fmt::format("{:5} % {:43.2f} s", 25 * told, now_seconds() - start));
     };
-    const auto triples = triples_energy(mo, orbitals, cc_result.amplitudes, work_.workers(), tell);
+    const auto of_triples =
+        fitted() ? fitted_triples_integrals(b, triples_run(result_.virtuals), mo, work_) : stored_triples_integrals(mo);
+    const auto triples = triples_energy(of_triples, orbitals, cc_result.amplitudes, work_.workers(), tell);
     if (!triples.why_not.empty()) warn(triples.why_not);
     result_.triples = triples.energy;
     result_.triples_flops = triples.flops;
@@ -447,7 +531,7 @@ void Calculation::correlate() {
 }
 
 /// What the skipped tiles would have added to the doubles, and through them to the energy.
-void Calculation::report_screening(DirectAbcd& abcd, const MoIntegrals& mo, const Orbitals& orbitals,
+void Calculation::report_screening(DirectAbcd& abcd, const IntegralSource& source, const Orbitals& orbitals,
                                    const Amplitudes& t) {
     result_.v_tiles = abcd.tiles();
     result_.v_tiles_made = abcd.tiles_made();
@@ -456,7 +540,7 @@ void Calculation::report_screening(DirectAbcd& abcd, const MoIntegrals& mo, cons
         abcd.take_skipped();
         RealTensor left_out = abcd.apply(make_tau(t, work_), t.t1, work_);
         divide_by_energies(left_out, orbitals);
-        result_.screen_change = 0.0 - correlation_energy(mo, left_out, work_);  // never -0
+        result_.screen_change = 0.0 - correlation_energy(source, left_out, work_);  // never -0
     }
     say(fmt::format("screening skipped {} of {} tiles of integrals; the CCSD energy changed by {:.1e} (first order)",
                     result_.v_tiles - result_.v_tiles_made, result_.v_tiles, result_.screen_change));

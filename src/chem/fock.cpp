@@ -1,10 +1,15 @@
 #include "chem/fock.hpp"
 
 #include <algorithm>
+#include <cmath>
+
+#include "chem/linear_algebra.hpp"
 
 namespace tessera::chem {
 
 namespace {
+
+constexpr std::int64_t kFieldTile = 64;  // of orbitals
 
 /// A symmetric matrix by pairs; those off the diagonal stand for two.
 RealTensor packed(const RealTensor& x, const PairIndex& pairs) {
@@ -94,7 +99,7 @@ RealTensor TwoElectron::make(const Block& block, int threads) const {
         threads);
 }
 
-RealTensor TwoElectron::of(const RealTensor& density, TensorWork& work) {
+RealTensor TwoElectron::of(const RealTensor& density, const RealTensor*, TensorWork& work) {
     const PairIndex& pairs = integrals_.pairs();
     const RealTensor d = packed(density, pairs);
     RealTensor sum(Shape::dense(TileGrid{pairs.pairs()}, 0));
@@ -106,6 +111,52 @@ RealTensor TwoElectron::of(const RealTensor& density, TensorWork& work) {
         work.add_product("pq,p->q", g, d, sum);
     }
     return unpacked(sum, pairs);
+}
+
+namespace {
+
+/// Vectors whose squares add up to the density: its eigenvectors.
+RealTensor square_root(const RealTensor& density) {
+    constexpr double kEmpty = 1e-14;
+    const auto [values, vectors] = symmetric_eigen(to_matrix(density));
+    Eigen::Index first = 0;
+    while (first + 1 < values.size() && values(first) < kEmpty) ++first;
+    Matrix out = vectors.rightCols(values.size() - first);
+    for (Eigen::Index k = 0; k < out.cols(); ++k) out.col(k) *= std::sqrt(std::max(0.0, values(first + k)));
+    return to_tensor(out, density.grid().tiling(0), even_tiling(out.cols(), kFieldTile));
+}
+
+}  // namespace
+
+FittedField::FittedField(const Fitting& fitting, TensorWork& work) : b_(fitting.pairs()) {
+    RealTensor b(Shape::dense(TileGrid{fitting.auxiliary(), fitting.pairs().pairs()}, 0));
+    fitting.in_blocks(
+        [&](const RealTensor& inverse, const RealTensor& raw) { work.add_product("QP,Pp->Qp", inverse, raw, b); },
+        work.threads());
+    b_.add(std::move(b));
+}
+
+RealTensor FittedField::of(const RealTensor& density, const RealTensor* orbitals, TensorWork& work) {
+    if (orbitals) return of_product(*orbitals, *orbitals, work);
+    const RealTensor roots = square_root(density);
+    return of_product(roots, roots, work);
+}
+
+RealTensor FittedField::of_product(const RealTensor& left, const RealTensor& right, TensorWork& work) {
+    const PairIndex& pairs = b_.pairs();
+    const RealTensor &b = b_.part(0), density = work.product("mi,ni->mn", left, right);
+    const RealTensor d = packed(add(0.5, density, 0.5, work.permuted("nm->mn", density)), pairs);
+    RealTensor out = unpacked(work.product("Qp,Q->p", b, work.product("Qp,p->Q", b, d), 2), pairs);
+    const auto row = 8 * pairs.single().extent() * left.grid().tiling(1).extent();
+    for (const auto& [first, last] : runs_of_tiles(b.grid().tiling(0), kFockBlock / row)) {
+        const auto here = b_.unpacked(first, last);
+        const RealTensor x = work.lean_product("Qls,si->Qli", here, left);
+        if (&left == &right)
+            work.add_product("Qmi,Qni->mn", x, x, out, -1);
+        else
+            work.add_product("Qmi,Qni->mn", x, work.lean_product("Qls,si->Qli", here, right), out, -1);
+    }
+    return out;
 }
 
 }  // namespace tessera::chem

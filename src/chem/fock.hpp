@@ -1,7 +1,9 @@
 #pragma once
-// The two-electron part of the Fock matrix: one contraction of the density with the Coulomb integrals.
+// The two-electron part of the Fock matrix: contractions of the density with the Coulomb integrals, or with fitted
+// ones.
 
 #include "chem/ao_integrals.hpp"
+#include "chem/fitting.hpp"
 #include "chem/tensor_work.hpp"
 
 namespace tessera::chem {
@@ -9,14 +11,24 @@ namespace tessera::chem {
 /// Bytes of integrals over pairs that are made at a time, and that are kept from one iteration to the next.
 constexpr std::int64_t kFockBlock = 16 << 20, kFockKept = 64 << 20;
 
-/// 2 J - K of symmetric densities. With G(ml,ns) = 2 (ml|ns) - 1/2 [(mn|ls) + (ms|ln)] over pairs of basis functions
+/// 2 J - K
+class Field {
+  public:
+    virtual ~Field() = default;
+    virtual const Tiling& functions() const = 0;
+    /// Of a symmetric density (functions x functions) with trace (number of electrons) / 2. `orbitals` (functions x
+    /// some): it is the sum of their squares; null where that is not known.
+    virtual RealTensor of(const RealTensor& density, const RealTensor* orbitals, TensorWork& work) = 0;
+};
+
+/// With G(ml,ns) = 2 (ml|ns) - 1/2 [(mn|ls) + (ms|ln)] over pairs of basis functions
 /// m >= l, n >= s it is one product of a matrix with a vector. G is symmetric: tiles P >= Q are made from the stored
 /// integrals, in blocks, of which the first ones stay. The integrals must outlive it.
-class TwoElectron {
+class TwoElectron final : public Field {
   public:
     explicit TwoElectron(const AoIntegrals& integrals, std::int64_t block = kFockBlock, std::int64_t kept = kFockKept);
-    /// Of a density (functions x functions) with trace (number of electrons) / 2.
-    RealTensor of(const RealTensor& density, TensorWork& work);
+    const Tiling& functions() const override { return integrals_.pairs().single(); }
+    RealTensor of(const RealTensor& density, const RealTensor* orbitals, TensorWork& work) override;
 
   private:
     struct Block {
@@ -27,6 +39,19 @@ class TwoElectron {
     RealTensor make(const Block& block, int threads) const;
     const AoIntegrals& integrals_;
     std::vector<Block> blocks_;
+};
+
+/// J and K from B(Q|mn), which is stored by pairs m >= n.
+class FittedField final : public Field {
+  public:
+    FittedField(const Fitting& fitting, TensorWork& work);
+    const Tiling& functions() const override { return b_.pairs().single(); }
+    RealTensor of(const RealTensor& density, const RealTensor* orbitals, TensorWork& work) override;
+    /// Of the density left(m,i) right(n,i), which need not be symmetric.
+    RealTensor of_product(const RealTensor& left, const RealTensor& right, TensorWork& work);
+
+  private:
+    PairParts b_;
 };
 
 }  // namespace tessera::chem

@@ -42,6 +42,17 @@ struct Integrals::Shells {
     std::size_t count() const { return list.size(); }
     const libint2::ShellPair& pair(std::size_t i, std::size_t j) const { return pairs[i * count() + j]; }
 
+    void add(const Basis& basis) {
+        for (const auto& s : basis.shells) {
+            libint2::svector<double> exponents(s.shell.exponents.begin(), s.shell.exponents.end());
+            libint2::svector<double> coefficients(s.shell.coefficients.begin(), s.shell.coefficients.end());
+            list.emplace_back(
+                libint2::Shell(std::move(exponents), {{s.shell.l, s.shell.l >= 2, std::move(coefficients)}}, s.at));
+            most_primitives = std::max(most_primitives, s.shell.exponents.size());
+            highest = std::max(highest, s.shell.l);
+        }
+    }
+
     /// All blocks of a one-body operator; operators with parts (dipole) give `part`.
     Matrix one_body(libint2::Operator op, const Basis& basis, std::size_t part,
                     const std::vector<std::pair<double, std::array<double, 3>>>* charges = nullptr) const {
@@ -67,14 +78,7 @@ struct Integrals::Shells {
 
 Integrals::Integrals(Basis basis, int threads) : basis_(std::move(basis)), shells_(std::make_unique<Shells>()) {
     start_library();
-    for (const auto& s : basis_.shells) {
-        libint2::svector<double> exponents(s.shell.exponents.begin(), s.shell.exponents.end());
-        libint2::svector<double> coefficients(s.shell.coefficients.begin(), s.shell.coefficients.end());
-        shells_->list.emplace_back(
-            libint2::Shell(std::move(exponents), {{s.shell.l, s.shell.l >= 2, std::move(coefficients)}}, s.at));
-        shells_->most_primitives = std::max(shells_->most_primitives, s.shell.exponents.size());
-        shells_->highest = std::max(shells_->highest, s.shell.l);
-    }
+    shells_->add(basis_);
     const auto n = shells_->count();
     shells_->pairs.resize(n * n);
     parallel_for(static_cast<std::int64_t>(n), threads, 1, [&](std::int64_t i) {
@@ -144,6 +148,84 @@ const double* Integrals::Coulomb::block(std::int64_t i, std::int64_t j, std::int
     return engine_->engine
         .compute2<libint2::Operator::coulomb, libint2::BraKet::xx_xx, 0>(
             x.list[at(i)], x.list[at(j)], x.list[at(k)], x.list[at(l)], &x.pair(at(i), at(j)), &x.pair(at(k), at(l)))
+        .front();
+}
+
+// A function of the auxiliary basis stands with the unit shell, whose value is one everywhere.
+struct FittingIntegrals::Shells : Integrals::Shells {
+    libint2::Engine two_centres() const {
+        libint2::Engine engine(libint2::Operator::coulomb, most_primitives, highest, 0, kPrimitive);
+        engine.set(libint2::BraKet::xs_xs);
+        return engine;
+    }
+    const double* block(libint2::Engine& engine, std::size_t p, std::size_t q) const {
+        return engine
+            .compute2<libint2::Operator::coulomb, libint2::BraKet::xs_xs, 0>(
+                list[p], libint2::Shell::unit(), list[q], libint2::Shell::unit(), &pairs[p], &pairs[q])
+            .front();
+    }
+};
+
+struct FittingIntegrals::Coulomb::Engine {
+    libint2::Engine engine;
+};
+
+FittingIntegrals::FittingIntegrals(const Integrals& of, Basis auxiliary)
+    : of_(of), auxiliary_(std::move(auxiliary)), shells_(std::make_unique<Shells>()) {
+    auto& x = *shells_;
+    x.add(auxiliary_);
+    x.pairs.resize(x.count());
+    for (std::size_t p = 0; p < x.count(); ++p)
+        x.pairs[p].init(x.list[p], libint2::Shell::unit(), std::log(kPrimitive), libint2::ScreeningMethod::Original);
+    largest_.resize(static_cast<std::int64_t>(x.count()));
+    auto engine = x.two_centres();
+    for (std::size_t p = 0; p < x.count(); ++p) {
+        const double* values = x.block(engine, p, p);
+        double most = 0;
+        for (std::size_t a = 0; values && a < x.list[p].size(); ++a)
+            most = std::max(most, values[a * x.list[p].size() + a]);
+        largest_(static_cast<std::int64_t>(p)) = std::sqrt(most);
+    }
+}
+
+FittingIntegrals::~FittingIntegrals() = default;
+
+Matrix FittingIntegrals::metric(int threads) const {
+    const auto& x = *shells_;
+    Matrix out(auxiliary_.functions, auxiliary_.functions);
+    parallel_region(threads, [&](int thread, int team) {
+        auto engine = x.two_centres();
+        for (auto p = static_cast<std::size_t>(thread); p < x.count(); p += static_cast<std::size_t>(team))
+            for (std::size_t q = 0; q <= p; ++q) {
+                const double* values = x.block(engine, p, q);
+                const auto fp = auxiliary_.shells[p].first, fq = auxiliary_.shells[q].first;
+                const auto np = static_cast<std::int64_t>(x.list[p].size()),
+                           nq = static_cast<std::int64_t>(x.list[q].size());
+                for (std::int64_t a = 0; a < np; ++a)
+                    for (std::int64_t b = 0; b < nq; ++b)
+                        out(fp + a, fq + b) = out(fq + b, fp + a) = values ? values[a * nq + b] : 0.0;
+            }
+    });
+    return out;
+}
+
+FittingIntegrals::Coulomb::Coulomb(const FittingIntegrals& of) : of_(of) {
+    const Integrals::Shells &a = *of.shells_, &b = *of.of_.shells_;
+    engine_ = std::make_unique<Engine>(
+        Engine{libint2::Engine(libint2::Operator::coulomb, std::max(a.most_primitives, b.most_primitives),
+                               std::max(a.highest, b.highest), 0, kPrimitive)});
+    engine_->engine.set(libint2::BraKet::xs_xx);
+}
+
+FittingIntegrals::Coulomb::~Coulomb() = default;
+
+const double* FittingIntegrals::Coulomb::block(std::int64_t p, std::int64_t k, std::int64_t l) {
+    if (Integrals::negligible(of_.largest_(p) * of_.of_.largest_(k, l))) return nullptr;
+    const Integrals::Shells &a = *of_.shells_, &b = *of_.of_.shells_;
+    const auto at = [](std::int64_t s) { return static_cast<std::size_t>(s); };
+    return engine_->engine
+        .compute2<libint2::Operator::coulomb, libint2::BraKet::xs_xx, 0>(
+            a.list[at(p)], libint2::Shell::unit(), b.list[at(k)], b.list[at(l)], &a.pairs[at(p)], &b.pair(at(k), at(l)))
         .front();
 }
 

@@ -50,10 +50,49 @@ class Integrals {
     };
 
   private:
+    friend class FittingIntegrals;
     struct Shells;
     Basis basis_;
     std::unique_ptr<Shells> shells_;
     Matrix largest_, norm_;
+};
+
+/// Coulomb integrals (P|kl) and (P|Q), P and Q in an auxiliary basis on the same molecule.
+class FittingIntegrals {
+  public:
+    /// `of` must outlive it.
+    FittingIntegrals(const Integrals& of, Basis auxiliary);
+    FittingIntegrals(const FittingIntegrals&) = delete;
+    FittingIntegrals& operator=(const FittingIntegrals&) = delete;
+    ~FittingIntegrals();
+
+    const Basis& basis() const { return of_.basis(); }
+    const Basis& auxiliary() const { return auxiliary_; }
+    /// (P|Q)
+    Matrix metric(int threads) const;
+
+    /// (P|kl) over shells. One thread uses one at a time.
+    class Coulomb {
+      public:
+        explicit Coulomb(const FittingIntegrals& of);
+        ~Coulomb();
+        Coulomb(const Coulomb&) = delete;
+        Coulomb& operator=(const Coulomb&) = delete;
+        /// As Integrals::Coulomb::block.
+        const double* block(std::int64_t p, std::int64_t k, std::int64_t l);
+
+      private:
+        struct Engine;
+        const FittingIntegrals& of_;
+        std::unique_ptr<Engine> engine_;
+    };
+
+  private:
+    struct Shells;
+    const Integrals& of_;
+    Basis auxiliary_;
+    std::unique_ptr<Shells> shells_;
+    Vector largest_;  // of each shell: sqrt of the largest (P|P), by which blocks are left out
 };
 
 }  // namespace tessera::chem

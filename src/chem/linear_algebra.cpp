@@ -24,6 +24,14 @@ SymmetricEigen symmetric_eigen_within(const Matrix& x, const Matrix& m) {
 
 Matrix solve_symmetric(const Matrix& a, const Matrix& b) { return a.ldlt().solve(b); }
 
+Matrix inverse_cholesky(const Matrix& a) {
+    const Eigen::LLT<ColumnMatrix> llt(a);
+    if (llt.info() != Eigen::Success) return {};
+    ColumnMatrix inverse = ColumnMatrix::Identity(a.rows(), a.rows());
+    llt.matrixL().solveInPlace(inverse);
+    return inverse;
+}
+
 Matrix between(const Matrix& left, const Matrix& m, const Matrix& right) { return left.transpose() * m * right; }
 
 double off_orthogonal(const Matrix& m) {

@@ -19,6 +19,9 @@ SymmetricEigen symmetric_eigen(const ColumnMatrix& m);
 /// x with a x = b, for a symmetric a.
 Matrix solve_symmetric(const Matrix& a, const Matrix& b);
 
+/// The inverse of l, lower triangular with l l^T = a; empty where a is not positive.
+Matrix inverse_cholesky(const Matrix& a);
+
 /// left^T m right
 Matrix between(const Matrix& left, const Matrix& m, const Matrix& right);
 /// Eigenvalues and eigenvectors of x^T m x.

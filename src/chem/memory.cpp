@@ -40,28 +40,39 @@ LocalPairs some_pairs(const Orbitals& orbitals, std::int64_t tile) {
     return LocalPairs(to_tensor(Matrix::Zero(n, n), orbitals.occupied.grid().tiling(1), even_tiling(n, tile)));
 }
 
+std::unique_ptr<FittedField> some_field(const MemoryQuestion& q, TensorWork& work) {
+    return std::make_unique<FittedField>(Fitting(*q.stored, *q.jkfit), work);
+}
+
 /// Bytes of the Hartree-Fock iterations without matrices and engines.
 std::int64_t of_field(const MemoryQuestion& q) {
     DryRun dry;
     TensorWork work({.here = {.threads = q.threads}});
+    if (q.jkfit) {
+        const RealTensor orbitals = to_tensor(Matrix::Zero(q.stored->functions.extent(), q.occupied),
+                                              q.stored->functions, even_tiling(q.occupied, q.tile));
+        some_field(q, work)->of_product(orbitals, orbitals, work);
+        return dry.peak();
+    }
     const AoIntegrals integrals(*q.stored);
     TwoElectron two_electron(integrals, kFockBlock, kFockKept);
     const Tiling& functions = q.stored->functions;
     const RealTensor density(Shape::dense(TileGrid{functions, functions}));
     // What stays is there from the second time on.
-    for (int iteration = 0; iteration < 2; ++iteration) two_electron.of(density, work);
+    for (int iteration = 0; iteration < 2; ++iteration) two_electron.of(density, nullptr, work);
     return dry.peak();
 }
 
 /// Of the iterations of CCSD; never converged, as nothing changes.
-void iterate(const MemoryQuestion& q, const MoIntegrals& mo, const Orbitals& orbitals, AbcdTerm& abcd, Amplitudes start,
+void iterate(const MemoryQuestion& q, IntegralSource& source, const Orbitals& orbitals, Amplitudes start,
              TensorWork& work) {
     CcsdOptions how;
     how.converge = 0;
+    if (q.diis_on_disk) how.scratch = "of a dry run";
     how.max_iterations = kIterations;
     if (q.checkpoint) how.keep = [](const Amplitudes& t, int, double, double) { const DenseArray t1(t.t1), t2(t.t2); };
     try {
-        ccsd(mo, orbitals, abcd, std::move(start), how, work);
+        ccsd(source, orbitals, std::move(start), how, work);
     } catch (const NotConverged&) {
     }
 }
@@ -73,30 +84,43 @@ std::int64_t of_correlation(const MemoryQuestion& q) {
     const bool cc = q.method != Method::mp2, stored = q.abcd == Abcd::stored;
     const Orbitals orbitals = some_orbitals(q);
     const DryArray checkpoint(q.checkpoint ? 8 * q.occupied * q.occupied * q.virtuals * q.virtuals : 0);
-    MoIntegrals mo = transform(std::make_unique<AoIntegrals>(*q.stored), orbitals,
-                               !cc      ? Transform::mp2
-                               : stored ? Transform::ccsd_four_virtuals
-                                        : Transform::ccsd,
-                               work);
+    const auto what = !cc ? Transform::mp2 : stored && !q.rifit ? Transform::ccsd_four_virtuals : Transform::ccsd;
+    MoIntegrals mo;
+    FittedOrbitals b;
+    std::unique_ptr<FittedField> field;
+    std::unique_ptr<AbcdTerm> abcd;
+    std::unique_ptr<IntegralSource> source;
+    if (q.rifit) {
+        if (cc) field = some_field(q, work);
+        b = transform(Fitting(*q.stored, *q.rifit), orbitals, what, work);
+        source = std::make_unique<FittedSource>(b, orbitals, field.get());
+    } else {
+        mo = transform(std::make_unique<AoIntegrals>(*q.stored), orbitals, what, work);
+        if (cc && stored)
+            abcd = stored_abcd(mo.vvvv, some_pairs(orbitals, q.tile), orbitals.virtuals.grid().tiling(1));
+        else if (cc)
+            abcd = std::make_unique<DirectAbcd>(*q.direct, orbitals, some_pairs(orbitals, kPairsInTile));
+        source = std::make_unique<StoredSource>(mo, abcd.get());
+    }
     Amplitudes t;
-    t.t2 = first_order_doubles(mo, orbitals);
-    correlation_energy(mo, t.t2, work);
-    const Tiling o = mo.oovv.grid().tiling(0), v = mo.oovv.grid().tiling(2);
+    t.t2 = first_order_doubles(*source, orbitals, work);
+    correlation_energy(*source, t.t2, work);
+    const Tiling o = orbitals.occupied.grid().tiling(1), v = orbitals.virtuals.grid().tiling(1);
     const auto singles = [&] { return RealTensor(Shape::dense(TileGrid{o, v})); };
     if (cc) {
         t.t1 = singles();
-        std::unique_ptr<AbcdTerm> abcd;
-        if (stored)
-            abcd = stored_abcd(mo.vvvv, some_pairs(orbitals, q.tile), v);
-        else
-            abcd = std::make_unique<DirectAbcd>(*q.direct, orbitals, some_pairs(orbitals, kPairsInTile));
-        iterate(q, mo, orbitals, *abcd, std::move(t), work);
+        iterate(q, *source, orbitals, std::move(t), work);
     }
     if (q.method == Method::ccsd_t) {
+        t = {singles(), first_order_doubles(*source, orbitals, work)};
+        source.reset();
+        abcd.reset();
+        field.reset();
         mo.vvvv = {};
         dry.release();
-        t = {singles(), first_order_doubles(mo, orbitals)};
-        triples_energy(mo, orbitals, t, q.workers, {});
+        triples_energy(
+            q.rifit ? fitted_triples_integrals(b, triples_run(q.virtuals), mo, work) : stored_triples_integrals(mo),
+            orbitals, t, q.workers, {});
     }
     return dry.peak() + work.most_threads() * kernels::gemm_workspace_bytes();
 }
@@ -107,7 +131,10 @@ NeededMemory needed_memory(const MemoryQuestion& q) {
     // Engines of the integral library are there while integrals are made; the heap keeps some of their memory.
     const auto n = q.stored->functions.extent();
     const auto engines = q.threads * coulomb_engine_bytes(*q.basis);
-    const auto always = kProgram + kHeap + shell_pairs(*q.basis) + 8 * 40 * n * n;
+    std::int64_t auxiliary = 0;  // functions of the larger set: (P|Q), its Cholesky factor, and the inverse twice
+    for (const Basis* set : {q.jkfit, q.rifit})
+        if (set) auxiliary = std::max(auxiliary, set->functions);
+    const auto always = kProgram + kHeap + shell_pairs(*q.basis) + 8 * 40 * n * n + 8 * 4 * auxiliary * auxiliary;
     const auto scf = always + of_field(q) + engines;
     if (q.method == Method::rhf || q.virtuals == 0) return {scf, kFockKept};
     const auto rest = of_correlation(q);

@@ -11,15 +11,16 @@ namespace tessera::chem {
 
 struct MemoryQuestion {
     const Basis* basis = nullptr;
-    const AoTiling* stored = nullptr;  // tiles of the stored integrals
-    const AoTiling* direct = nullptr;  // tiles of those made anew, with Abcd::direct
+    const AoTiling* stored = nullptr;                // tiles of the stored integrals
+    const AoTiling* direct = nullptr;                // tiles of those made anew, with Abcd::direct
+    const Basis *jkfit = nullptr, *rifit = nullptr;  // auxiliary ones, where integrals are fitted
     std::int64_t occupied = 0, virtuals = 0;
     Method method = Method::ccsd_t;
     Abcd abcd = Abcd::stored;
     std::int64_t tile = 32;  // of orbitals
     int threads = 1;
     TensorWorkers workers;  // of what comes after Hartree-Fock
-    bool checkpoint = false;
+    bool checkpoint = false, diis_on_disk = false;
 };
 
 /// Bytes that the process holds at its worst moment: no less, and not much more (tests hold it against the real peak).

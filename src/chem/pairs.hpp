@@ -10,6 +10,11 @@
 
 namespace tessera::chem {
 
+/// Place of the pair (i, j) in its tile, i >= j where the tile is diagonal.
+inline std::int64_t pair_place(bool diagonal, std::int64_t columns, std::int64_t i, std::int64_t j) {
+    return diagonal ? i * (i + 1) / 2 + j : i * columns + j;
+}
+
 /// A tile of pairs for each pair of tiles I >= J of one index: all of i, j where they differ, i >= j where I = J.
 /// Within a tile i runs slowest.
 class PairIndex {
@@ -70,6 +75,7 @@ class PairParts {
     /// The next tiles of p, with the other indices as in the parts before.
     void add(Tensor<double> part);
     void clear();
+    const Tensor<double>& part(std::size_t n) const { return parts_.at(n); }
     /// x(r, ..., p) for tiles of the other indices and of p; empty where it is zero.
     std::span<const double> tile(IndexVector rest, std::int64_t pair_tile) const;
     /// x(..., i, j), made on demand, equal to x(..., j, i); of the first index the tiles first to last (excluded) only.

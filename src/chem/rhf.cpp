@@ -29,7 +29,7 @@ Orthonormal orthonormal_combinations(const Matrix& overlap) {
     return out;
 }
 
-RhfResult rhf(const Molecule& molecule, const Integrals& integrals, const AoIntegrals& coulomb, const Matrix& guess,
+RhfResult rhf(const Molecule& molecule, const Integrals& integrals, Field& field, const Matrix& guess,
               const RhfOptions& options, TensorWork& work) {
     RhfResult out;
     const double start = now_seconds();
@@ -62,20 +62,19 @@ RhfResult rhf(const Molecule& molecule, const Integrals& integrals, const AoInte
 
     // Eigenvectors are Eigen's; what is multiplied are tensors m, n over functions, p, q over their orthonormal
     // combinations, i over occupied orbitals.
-    const Tiling functions = coulomb.pairs().single(), rows = even_tiling(combinations, kTile),
+    const Tiling functions = field.functions(), rows = even_tiling(combinations, kTile),
                  occupied = even_tiling(out.occupied, kTile);
     const RealTensor h = to_tensor(integrals.core_hamiltonian(molecule), functions, functions);
     const RealTensor x = to_tensor(orthonormal, functions, rows);
-    TwoElectron two_electron(coulomb, kFockBlock, options.fock_kept);
     Diis<RealTensor> diis(8, [](const RealTensor& a, const RealTensor& b) { return dot(a, b); });
     // Of the occupied space among the orthonormal combinations: there the gradient keeps its digits where functions
     // depend on each other nearly, which f d s - s d f loses. The guess is no density of this molecule and has none.
     RealTensor projector(Shape::dense(TileGrid{rows, rows}, 0));
-    RealTensor density = to_tensor(guess, functions, functions);
+    RealTensor density = to_tensor(guess, functions, functions), c;
     double last = 0;
     say(" iter        energy / Eh       change     gradient   diis   time / s");
     for (int iteration = 1; iteration <= options.max_iterations; ++iteration) {
-        const RealTensor fock = add(1.0, h, 1.0, two_electron.of(density, work));
+        const RealTensor fock = add(1.0, h, 1.0, field.of(density, iteration > 1 ? &c : nullptr, work));
         const double e = dot(density, add(1.0, h, 1.0, fock)) + nuclear;
         const RealTensor f = work.product("mp,mq->pq", x, work.product("mn,nq->mq", fock, x));
         RealTensor gradient = work.product("pr,rq->pq", f, projector);
@@ -97,7 +96,7 @@ RhfResult rhf(const Molecule& molecule, const Integrals& integrals, const AoInte
         }
         const RealTensor u = to_tensor(orbitals.vectors.leftCols(out.occupied), rows, occupied);
         projector = work.product("pi,qi->pq", u, u);
-        const RealTensor c = work.product("mp,pi->mi", x, u);
+        c = work.product("mp,pi->mi", x, u);
         density = work.product("mi,ni->mn", c, c);
     }
     throw NotConverged(

@@ -11,7 +11,6 @@ namespace tessera::chem {
 struct RhfOptions {
     double converge = 1e-8;
     int max_iterations = 100;
-    std::int64_t fock_kept = kFockKept;  // bytes of integrals over pairs that stay from iteration to iteration
     std::function<void(const std::string&)> log, warn;
 };
 
@@ -41,7 +40,7 @@ struct Orthonormal {
 Orthonormal orthonormal_combinations(const Matrix& overlap);
 
 /// Throws NotConverged, and UserError where the electrons do not fit the basis.
-RhfResult rhf(const Molecule& molecule, const Integrals& integrals, const AoIntegrals& coulomb, const Matrix& guess,
+RhfResult rhf(const Molecule& molecule, const Integrals& integrals, Field& field, const Matrix& guess,
               const RhfOptions& options, TensorWork& work);
 
 }  // namespace tessera::chem

@@ -202,4 +202,24 @@ Tiling even_tiling(std::int64_t extent, std::int64_t target) {
     return Tiling::from_sizes(sizes);
 }
 
+std::vector<std::pair<std::int64_t, std::int64_t>> runs_of_tiles(const Tiling& tiling, std::int64_t most) {
+    std::vector<std::pair<std::int64_t, std::int64_t>> out;
+    for (std::int64_t t = 0, filled = 0; t < tiling.tile_count(); ++t) {
+        const auto size = tiling.size(TileIndex{t});
+        if (out.empty() || filled + size > most) {
+            out.emplace_back(t, t);
+            filled = 0;
+        }
+        filled += size;
+        out.back().second = t + 1;
+    }
+    return out;
+}
+
+Tiling part_of(const Tiling& tiling, std::int64_t first, std::int64_t last) {
+    std::vector<std::int64_t> sizes;
+    for (auto t = first; t < last; ++t) sizes.push_back(tiling.size(TileIndex{t}));
+    return Tiling::from_sizes(sizes);
+}
+
 }  // namespace tessera::chem

@@ -87,5 +87,10 @@ RealTensor to_tensor(const Matrix& m, const Tiling& rows, const Tiling& columns)
 Matrix to_matrix(const RealTensor& x);
 /// Tiles as even as they can be, of at most `target` elements.
 Tiling even_tiling(std::int64_t extent, std::int64_t target);
+/// Runs of tiles, first to last (excluded), of at most `most` elements; a tile at least. What is too large to be whole
+/// goes through in such blocks.
+std::vector<std::pair<std::int64_t, std::int64_t>> runs_of_tiles(const Tiling& tiling, std::int64_t most);
+/// The tiles first to last (excluded) as a tiling.
+Tiling part_of(const Tiling& tiling, std::int64_t first, std::int64_t last);
 
 }  // namespace tessera::chem

@@ -10,22 +10,6 @@ namespace {
 
 constexpr std::int64_t kVirtualsInTile = 16;  // tiles of pairs of these
 
-/// Runs of tiles of pairs p such that (p|ls) fits a block; a tile at least.
-std::vector<std::pair<std::int64_t, std::int64_t>> blocks(const Tiling& pairs, std::int64_t functions) {
-    std::vector<std::pair<std::int64_t, std::int64_t>> out;
-    const auto most = kTransformBlock / (8 * functions * functions);
-    for (std::int64_t p = 0, filled = 0; p < pairs.tile_count(); ++p) {
-        const auto size = pairs.size(TileIndex{p});
-        if (out.empty() || filled + size > most) {
-            out.emplace_back(p, p);
-            filled = 0;
-        }
-        filled += size;
-        out.back().second = p + 1;
-    }
-    return out;
-}
-
 /// (x|ls) to (x|ab), pairs a >= b, as [ab][x].
 RealTensor to_virtual_pairs(const RealTensor& half, const RealTensor& virtuals, const PairIndex& pairs,
                             TensorWork& work) {
@@ -73,7 +57,7 @@ MoIntegrals transform(std::unique_ptr<AoIntegrals> ao, const Orbitals& orbitals,
         out.vvvv.pairs = PairIndex(even_tiling(orbitals.virtual_count(), kVirtualsInTile));
         fine = to_tensor(orbitals.virtual_matrix, functions.single(), out.vvvv.pairs.single());
     }
-    for (const auto& [first, last] : blocks(functions.pairs(), n)) {
+    for (const auto& [first, last] : runs_of_tiles(functions.pairs(), kTransformBlock / (8 * n * n))) {
         const auto made = ao->half_unpacked(first, last);
         const RealTensor block = RealTensor::generate(made.shape, made.make, work.threads());
         RealTensor half = work.product("pls,si->pli", block, o);
@@ -106,7 +90,7 @@ MoIntegrals transform(std::unique_ptr<AoIntegrals> ao, const Orbitals& orbitals,
     oo.clear();
     if (what == Transform::ccsd) return out;
     PairParts whole(out.vvvv.pairs);
-    for (const auto& [first, last] : blocks(out.vvvv.pairs.pairs(), n)) {
+    for (const auto& [first, last] : runs_of_tiles(out.vvvv.pairs.pairs(), kTransformBlock / (8 * n * n))) {
         const auto made = vv.unpacked(first, last);
         const RealTensor half = work.lean_product("xls,sa->xla", made, fine);
         whole.add(to_virtual_pairs(half, fine, out.vvvv.pairs, work));

@@ -360,7 +360,9 @@ void check_triples_tensors(std::int64_t o, std::int64_t v, std::initializer_list
 void closed_shell_block(const ClosedShellTensors& x, std::array<std::int64_t, 3> begin_kji,
                         std::array<std::int64_t, 3> extent_kji, ClosedShellBlock& block) {
     const std::int64_t o = x.occupied, v = x.virtuals;
-    check_triples_tensors(o, v, {x.t1, x.t2, x.ovov, x.ovvv, x.ooov, x.occupied_energies, x.virtual_energies});
+    for (const auto* from : x.ovvv_from)
+        check_triples_tensors(
+            o, v, {x.t1, x.t2, x.ovov, from ? from : x.ovvv, x.ooov, x.occupied_energies, x.virtual_energies});
     for (int n = 0; n < 3; ++n)
         require(begin_kji[n] >= 0 && extent_kji[n] >= 1 && begin_kji[n] <= o - extent_kji[n],
                 "closed-shell triples: occupied range {}+{} is not within {}", begin_kji[n], extent_kji[n], o);
@@ -382,6 +384,7 @@ void closed_shell_block(const ClosedShellTensors& x, std::array<std::int64_t, 3>
         d.a.data = x.ovvv;
         d.a.sum_stride = 1;
         carry(d, true, p, v * v * v);
+        if (x.ovvv_from[p]) d.a.data = x.ovvv_from[p];
         carry(d, true, p + 3, v * v);
         carry(d, true, q + 3, v);
         d.b.data = x.t2;

@@ -22,6 +22,7 @@ struct Way {
     Molecule molecule;
     Abcd abcd;
     double screen;
+    IntegralKind integrals = IntegralKind::conventional;
 };
 class RanksEnergy : public ::testing::TestWithParam<Way> {};
 
@@ -31,6 +32,7 @@ TEST_P(RanksEnergy, IsThatOfOneRank) {
     o.frozen_core = true;
     o.abcd = GetParam().abcd;
     o.screen = GetParam().screen;
+    o.integrals = GetParam().integrals;
     o.converge = 1e-9;
     o.here.threads = 1;
     o.tile = 8;  // several tiles of every index, so that there is something to deal out
@@ -62,7 +64,8 @@ TEST_P(RanksEnergy, IsThatOfOneRank) {
 INSTANTIATE_TEST_SUITE_P(Ways, RanksEnergy,
                          ::testing::Values(Way{"stored", water(), Abcd::stored, 0},
                                            Way{"direct", water(), Abcd::direct, 0},
-                                           Way{"screened", two_hydrogens(), Abcd::direct, 1e-5}),
+                                           Way{"screened", two_hydrogens(), Abcd::direct, 1e-5},
+                                           Way{"fitted", water(), Abcd::stored, 0, IntegralKind::df}),
                          [](const auto& which) { return std::string(which.param.name); });
 
 TEST(RanksEnergyOnce, ACheckpointServesAnyNumberOfRanks) {

@@ -151,6 +151,62 @@ TEST(Energy, OtherMoleculesAsPsi4) {
     }
 }
 
+/// The file says who made them, and how.
+TEST(Energy, FittedAsPsi4AndPyscf) {
+    std::ifstream file(reference_file().parent_path() / "df_energies.json");
+    ASSERT_TRUE(file);
+    const auto all = nlohmann::json::parse(file);
+    int compared = 0;
+    for (const auto& x : all["energies"]) {
+        EnergyOptions o;
+        o.integrals = IntegralKind::df;
+        o.basis = x["basis"].get<std::string>();
+        o.jkfit = x["jkfit"].get<std::string>();
+        o.rifit = x["rifit"].get<std::string>();
+        o.frozen_core = x["frozen"].get<int>() > 0;
+        const auto name = x["name"].get<std::string>();
+        const auto r = energy(parse_xyz(x["xyz"].get<std::string>(), name), o);
+        for (const char* who : {"psi4", "pyscf"}) {
+            if (!x.contains(who)) continue;
+            SCOPED_TRACE(name + " " + o.basis + " " + who);
+            EXPECT_NEAR(r.rhf, x[who]["scf"].get<double>(), 1e-8);
+            EXPECT_NEAR(r.mp2, x[who]["mp2"].get<double>(), 1e-7);
+            EXPECT_NEAR(r.ccsd, x[who]["ccsd"].get<double>(), 1e-7);
+            EXPECT_NEAR(r.triples, x[who]["t"].get<double>(), 1e-7);
+            ++compared;
+        }
+        EXPECT_EQ(r.jkfit, o.jkfit);
+        EXPECT_EQ(r.rifit, o.rifit);
+        EXPECT_GE(r.references.size(), 1u);
+    }
+    EXPECT_GE(compared, 10);
+}
+
+TEST(Energy, FittedWithTheSetsOfTheBasis) {
+    EnergyOptions o;
+    o.integrals = IntegralKind::df;
+    o.tile = 7;
+    const auto m = molecule("h2o");
+    const auto fitted = energy(m, o), plain = run(m, "def2-svp", false);
+    EXPECT_EQ(fitted.jkfit, "def2-universal-jkfit");
+    EXPECT_EQ(fitted.rifit, "def2-svp-rifit");
+    // Of the order of 1e-5 hartree an atom, and not zero.
+    EXPECT_NEAR(fitted.total, plain.total, 1e-4);
+    EXPECT_GT(std::abs(fitted.total - plain.total), 1e-8);
+    for (const int threads : {1, 2}) {
+        o.here.threads = threads;
+        EXPECT_EQ(energy(m, o).total, fitted.total) << threads;
+    }
+    o.tile = 100;
+    EXPECT_NEAR(energy(m, o).total, fitted.total, 2e-9);
+    // cc-pvtz-jkfit has no lithium, def2-universal-jkfit has.
+    const auto lih = parse_xyz("2\n\nLi 0 0 0\nH 0 0 1.6\n", "lih");
+    o.basis = "cc-pvdz";
+    EXPECT_THROW(energy(lih, o), UserError);
+    o.jkfit = "def2-universal-jkfit";
+    EXPECT_NEAR(energy(lih, o).total, run(lih, "cc-pvdz", false).total, 1e-4);
+}
+
 /// A sodium ion has nothing but its core: neon far from it has its own correlation, whatever the order of orbitals.
 TEST(Energy, FrozenCoreIsOfEachAtom) {
     const auto neon = run(parse_xyz("1\n\nNe 0 0 0\n", "ne"), "def2-svp", true);

@@ -22,6 +22,9 @@ std::string name(Method method);
 /// How the product of amplitudes with integrals over four virtual orbitals is made.
 enum class Abcd { stored, direct };
 
+/// Integrals over basis functions as they are, or fitted with auxiliary functions, which need three indices only.
+enum class IntegralKind { conventional, df };
+
 struct EnergyOptions {
     Method method = Method::ccsd_t;
     std::string basis = "def2-svp";  // a name in basis_folder, or the path of a .g94 file
@@ -30,10 +33,16 @@ struct EnergyOptions {
     /// SCF: energy change and orbital gradient; CC: energy change, and ten times this for the change of amplitudes.
     double converge = 1e-8;
     int max_iterations = 100;
-    Abcd abcd = Abcd::stored;
+    IntegralKind integrals = IntegralKind::conventional;
+    /// With IntegralKind::df: the auxiliary sets of Fock matrices and of correlation, found as `basis` is. Empty: those
+    /// that go with the basis, where it has a name.
+    std::string jkfit, rifit;
+    Abcd abcd = Abcd::stored;  // of conventional integrals
     /// With Abcd::direct: integral tiles whose bound per element is below this are not made.
     double screen = 0;
     std::string checkpoint;  // amplitudes, written each iteration; read first where the file is there
+    /// Folder for what does not fit in memory: the vectors of DIIS. Empty: the system's folder of temporary files.
+    std::string scratch;
     std::int64_t tile = 32;  // about this many orbitals in a tile
     /// Where: ranks share the work of large contractions and of the triples, each holding all tensors (none: this
     /// process); memory is of the whole process, and what may need more is refused; devices take large contractions and
@@ -61,6 +70,12 @@ struct EnergyResult {
     std::int64_t dropped_functions = 0;                                        // near-dependent combinations
     double smallest_overlap = 0;  // eigenvalue of the overlap of the functions that are kept
 
+    /// With IntegralKind::df: what was used; no rifit with Method::rhf.
+    std::string jkfit, rifit;
+    std::int64_t jkfit_functions = 0, rifit_functions = 0;
+    /// Who made the basis sets, where their files say so.
+    std::vector<std::string> references;
+
     /// Of the direct ABCD term: tiles of integrals in all and made, and what skipping the rest changed of the
     /// CCSD energy (first order).
     std::int64_t v_tiles = 0, v_tiles_made = 0;
@@ -72,9 +87,10 @@ struct EnergyResult {
     /// Of these, what ran on devices; bytes that the contractions moved there and back.
     std::int64_t device_contractions = 0, device_loaded_bytes = 0, device_stored_bytes = 0;
     double device_contraction_flops = 0, device_triples_flops = 0;
-    /// Bytes this was expected to take at most, for the whole process: the smallest EnergyOptions::memory that is not
-    /// refused.
+    /// Bytes this was expected to take at most, for the whole process. With that much as EnergyOptions::memory it runs
+    /// in the same way; with less the vectors of DIIS go to disk, or it is refused with the smallest that works.
     std::int64_t memory_estimate = 0;
+    bool diis_on_disk = false;  // CCSD would not have fit otherwise
 };
 
 /// An iteration did not converge; nothing is wrong with the input or the machine.

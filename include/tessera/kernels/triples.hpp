@@ -182,6 +182,8 @@ struct ClosedShellTensors {
     const double* ooov = nullptr;  // (ij|ka)
     const double* occupied_energies = nullptr;
     const double* virtual_energies = nullptr;
+    /// In place of ovvv, which is large: (ia|bc) of the first k, j and i of a block, and of those after it.
+    std::array<const double*, 3> ovvv_from{};
 };
 /// One block of occupied orbitals [begin, begin + extent) for k, j and i, against all virtuals: what fused_energy
 /// needs for it. The sum over all blocks (scale 1/3) is E(T); blocks that differ by a permutation of their three

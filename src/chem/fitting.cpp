@@ -1,0 +1,134 @@
+#include "chem/fitting.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/check.hpp"
+#include "chem/linear_algebra.hpp"
+#include "chem/orbitals.hpp"
+#include "storage/dry_run.hpp"
+
+namespace tessera::chem {
+
+namespace {
+
+constexpr std::int64_t kAuxiliaryInTile = 96;
+
+/// One tile (P|mn), from the blocks of its shells.
+void make_tile(const FittingIntegrals& of, const AoTiling& auxiliary, const AoTiling& functions, const PairIndex& pairs,
+               std::int64_t tile, std::int64_t pair, FittingIntegrals::Coulomb& engine, std::span<double> out) {
+    std::ranges::fill(out, 0.0);
+    const auto tm = pairs.tile_i(pair), tn = pairs.tile_j(pair);
+    const auto columns = pairs.pairs().size(TileIndex{pair});
+    const auto &shells = of.basis().shells, &fits = of.auxiliary().shells;
+    for (auto p = auxiliary.first_shell[tile]; p < auxiliary.first_shell[tile + 1]; ++p)
+        for (auto m = functions.first_shell[tm]; m < functions.first_shell[tm + 1]; ++m)
+            for (auto n = functions.first_shell[tn]; n < (tm == tn ? m + 1 : functions.first_shell[tn + 1]); ++n) {
+                const double* from = engine.block(p, m, n);
+                if (!from) continue;
+                const auto fp = fits[p].first - auxiliary.functions.begin(TileIndex{tile}).value;
+                const auto fm = shells[m].first - pairs.begin(tm), fn = shells[n].first - pairs.begin(tn);
+                const auto np = fits[p].shell.functions(), nm = shells[m].shell.functions();
+                const auto nn = shells[n].shell.functions();
+                for (std::int64_t a = 0; a < np; ++a)
+                    for (std::int64_t b = 0; b < nm; ++b, from += nn)
+                        for (std::int64_t c = 0; c < (m == n ? b + 1 : nn); ++c)
+                            out[(fp + a) * columns + pair_place(tm == tn, pairs.size(tn), fm + b, fn + c)] = from[c];
+            }
+}
+
+}  // namespace
+
+Fitting::Fitting(const Integrals& integrals, const AoTiling& functions, Basis auxiliary, int threads)
+    : functions_(functions),
+      auxiliary_(tile_atoms(auxiliary, kAuxiliaryInTile)),
+      pairs_(functions.functions),
+      integrals_(std::make_unique<FittingIntegrals>(integrals, std::move(auxiliary))) {
+    inverse_ = inverse_cholesky(integrals_->metric(threads));
+    require(inverse_.size() > 0, "auxiliary basis {}: its functions depend on each other in this molecule",
+            integrals_->auxiliary().name);
+}
+
+Fitting::Fitting(const AoTiling& functions, const Basis& auxiliary)
+    : functions_(functions), auxiliary_(tile_atoms(auxiliary, kAuxiliaryInTile)), pairs_(functions.functions) {
+    ensure(DryRun::current(), "integrals that are not made, outside of a dry run");
+}
+
+Fitting::~Fitting() = default;
+
+void Fitting::in_blocks(const std::function<void(const RealTensor& inverse, RealTensor raw)>& use, int threads) const {
+    const Tiling& all = auxiliary();
+    std::optional<EnginePool<FittingIntegrals>> engines;
+    if (integrals_) engines.emplace(*integrals_);
+    for (const auto& run : runs_of_tiles(all, kFittingBlock / (8 * pairs_.pairs().extent()))) {
+        const auto first = run.first, last = run.second;  // lambdas capture no bindings everywhere
+        const Tiling here = part_of(all, first, last);
+        const TileGrid grid{all, here};
+        std::vector<ShapeEntry> lower;
+        for (std::int64_t q = first; q < all.tile_count(); ++q)
+            for (auto p = first; p < std::min(q + 1, last); ++p) lower.push_back({grid.ordinal({q, p - first}), 1.0});
+        const auto begin = all.begin(TileIndex{first}).value;
+        const auto inverse = RealTensor::generate(
+            Shape(grid, std::move(lower)),
+            [&](const TileInfo& info, std::span<double> out) {
+                for (std::int64_t q = 0; q < info.extents[0]; ++q)
+                    for (std::int64_t p = 0; p < info.extents[1]; ++p)
+                        out[q * info.extents[1] + p] = inverse_(info.begin[0] + q, begin + info.begin[1] + p);
+            },
+            threads);
+        use(inverse, RealTensor::generate(
+                         Shape::dense(TileGrid{here, pairs_.pairs()}),
+                         [&](const TileInfo& info, std::span<double> out) {
+                             engines->with([&](FittingIntegrals::Coulomb& engine) {
+                                 make_tile(*integrals_, auxiliary_, functions_, pairs_, first + info.coordinates[0],
+                                           info.coordinates[1], engine, out);
+                             });
+                         },
+                         threads));
+    }
+}
+
+FittedOrbitals transform(const Fitting& fitting, const Orbitals& orbitals, Transform what, TensorWork& work) {
+    const RealTensor &o = orbitals.occupied, &v = orbitals.virtuals;
+    const Tiling &aux = fitting.auxiliary(), &to = o.grid().tiling(1), &tv = v.grid().tiling(1);
+    FittedOrbitals out;
+    out.ov = RealTensor(Shape::dense(TileGrid{aux, to, tv}, 0));
+    if (what != Transform::mp2) {
+        out.oo = RealTensor(Shape::dense(TileGrid{aux, to, to}, 0));
+        out.vv = RealTensor(Shape::dense(TileGrid{aux, tv, tv}, 0));
+    }
+    fitting.in_blocks(
+        [&](const RealTensor& inverse, RealTensor raw) {
+            PairParts parts(fitting.pairs());
+            parts.add(std::move(raw));
+            RealTensor half = work.lean_product("Pls,si->Pli", parts.unpacked(), o);
+            work.add_product("QP,Pia->Qia", inverse, work.product("Pli,la->Pia", half, v), out.ov);
+            if (what == Transform::mp2) return;
+            work.add_product("QP,Pji->Qji", inverse, work.product("Pli,lj->Pji", half, o), out.oo);
+            half = work.lean_product("Pls,sb->Plb", parts.unpacked(), v);
+            work.add_product("QP,Pab->Qab", inverse, work.product("Plb,la->Pab", half, v), out.vv);
+        },
+        work.threads());
+    return out;
+}
+
+RealTensor rows_of(const RealTensor& x, std::int64_t first, const Tiling& rows, int threads) {
+    const Tiling &aux = x.grid().tiling(0), &columns = x.grid().tiling(2), &all = x.grid().tiling(1);
+    return RealTensor::generate(
+        Shape::dense(TileGrid{aux, rows, columns}),
+        [&](const TileInfo& info, std::span<double> out) {
+            const auto width = info.extents[2];
+            for (std::int64_t a = 0; a < info.extents[1]; ++a) {
+                const auto at = first + info.begin[1] + a;
+                const auto tile = all.tile_of(ElementIndex{at}).value;
+                const auto height = all.size(TileIndex{tile}), row = at - all.begin(TileIndex{tile}).value;
+                const double* from = x.tile({info.coordinates[0], tile, info.coordinates[2]}).data();
+                for (std::int64_t q = 0; q < info.extents[0]; ++q)
+                    std::copy_n(from + (q * height + row) * width, width,
+                                out.data() + (q * info.extents[1] + a) * width);
+            }
+        },
+        threads);
+}
+
+}  // namespace tessera::chem

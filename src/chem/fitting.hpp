@@ -1,0 +1,48 @@
+#pragma once
+// Density fitting: (pq|rs) as the sum over Q of B(Q|pq) B(Q|rs), B = L^-1 (P|pq) with (P|Q) = L L^T.
+
+#include <functional>
+#include <memory>
+
+#include "chem/ao_integrals.hpp"
+#include "chem/tensor_work.hpp"
+
+namespace tessera::chem {
+
+constexpr std::int64_t kFittingBlock = 32 << 20;  // bytes of (P|mn) that are made at a time
+
+/// One auxiliary basis with the basis of a molecule.
+class Fitting {
+  public:
+    /// UserError where the auxiliary functions depend on each other.
+    Fitting(const Integrals& integrals, const AoTiling& functions, Basis auxiliary, int threads);
+    /// For a DryRun: nothing is made.
+    Fitting(const AoTiling& functions, const Basis& auxiliary);
+    ~Fitting();
+
+    const PairIndex& pairs() const { return pairs_; }
+    const Tiling& auxiliary() const { return auxiliary_.functions; }
+    /// For runs of tiles P: use(columns P of L^-1 as [Q][P], (P|m n) as [P][p] over pairs of functions). The sum of
+    /// their products is B.
+    void in_blocks(const std::function<void(const RealTensor& inverse, RealTensor raw)>& use, int threads) const;
+
+  private:
+    AoTiling functions_, auxiliary_;
+    PairIndex pairs_;
+    std::unique_ptr<FittingIntegrals> integrals_;  // none in a dry run
+    Matrix inverse_;                               // L^-1
+};
+
+struct Orbitals;
+enum class Transform;
+
+/// B over orbitals.
+struct FittedOrbitals {
+    RealTensor oo, ov, vv;  // [Q][i][j], [Q][i][a], [Q][a][b]
+};
+/// With Transform::mp2 only ov.
+FittedOrbitals transform(const Fitting& fitting, const Orbitals& orbitals, Transform what, TensorWork& work);
+/// x[Q][a][c] of the a from `first`, as many as the tiling has, in tiles of that tiling.
+RealTensor rows_of(const RealTensor& x, std::int64_t first, const Tiling& rows, int threads);
+
+}  // namespace tessera::chem
