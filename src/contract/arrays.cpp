@@ -83,8 +83,10 @@ std::pair<std::uintptr_t, std::uintptr_t> span_of(const Layout& x) {
 /// Elements of a result lie apart: each index steps over all that the faster ones reach.
 void require_apart(const ContractionSpec& spec, const Layout& c) {
     std::vector<int> order;
-    for (int d = 0; d < c.extents.size(); ++d)
+    for (int d = 0; d < c.extents.size(); ++d) {
+        if (c.extents[d] == 0) return;
         if (c.extents[d] > 1) order.push_back(d);
+    }
     std::sort(order.begin(), order.end(),
               [&](int x, int y) { return std::abs(c.strides[x]) < std::abs(c.strides[y]); });
     std::int64_t reach = 0;

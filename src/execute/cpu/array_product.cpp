@@ -203,7 +203,7 @@ bool all_finite(const T* x, std::int64_t n, std::int64_t stride) {
 
 KSegments k_segments(const ArrayLabels& m, const ArrayLabels& n, const ArrayLabels& k, const ArrayLabels& batch) {
     KSegments out;
-    if (k.count == 0) return out;
+    if (k.extent() <= 1) return out;  // one product, or none
     std::int64_t inner = 1;
     int i = k.count - 1;
     while (i > 0 && inner * k.label[i].extent <= kTileOfK) inner *= k.label[i--].extent;
@@ -274,6 +274,7 @@ class Product {
     }
     /// Where a segment begins: with the first tile whose place it is.
     std::int64_t begin_of(int s) const {
+        if (s == 0) return 0;
         const auto tile = ceil_div(s * segments_.tiles, segments_.segments);
         std::int64_t inner = 1;
         for (int i = segments_.cut + 1; i < p_.k.count; ++i) inner *= p_.k.label[i].extent;
