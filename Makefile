@@ -22,13 +22,13 @@ test-all: ## the slow tests as well
 python: packages ## build/python: the Python module, in a virtual environment of its own, and its tests (docs/python/README.md)
 	@scripts/python_env.sh build/python-env
 	@cmake --preset release --log-level=WARNING $(CMAKE_OPTIONS) -DTESSERA_PYTHON_MODULE=ON -DPython_EXECUTABLE=$(CURDIR)/build/python-env/bin/python
-	@cmake --build build --parallel $(JOBS) --target tessera_python
+	@cmake --build build --parallel $(JOBS) --target tessera_python_stub
 	@ctest --test-dir build -L python --output-on-failure --no-tests=error
 
 test-bridges: packages ## the Python module under the packages that call it (opt_einsum, cotengra, autoray, hypothesis)
 	@scripts/python_env.sh build/python-env opt_einsum cotengra autoray hypothesis tqdm
 	@cmake --preset release --log-level=WARNING $(CMAKE_OPTIONS) -DTESSERA_PYTHON_MODULE=ON -DPython_EXECUTABLE=$(CURDIR)/build/python-env/bin/python
-	@cmake --build build --parallel $(JOBS) --target tessera_python
+	@cmake --build build --parallel $(JOBS) --target tessera_python_stub
 	@ctest --test-dir build -L bridges --output-on-failure --no-tests=error
 
 test-asan: packages ## the unit tests under AddressSanitizer and UBSan

@@ -48,7 +48,7 @@ void bind_errors(nb::module_&) {
 }  // namespace tessera::python
 
 NB_MODULE(_core, module) {
-    module.attr("__version__") = TESSERA_VERSION;
+    module.attr("version") = TESSERA_VERSION;
     tessera::python::bind_errors(module);
     tessera::python::bind_arrays(module);
     tessera::python::bind_tensors(module);

@@ -175,6 +175,19 @@ Sizes sizes_of(const TileGrid& grid) {
     return out;
 }
 
+nb::object ordinals_of(const PythonTensor& x) {
+    return read(x, [](const auto& t) {
+        const auto values = t.shape().ordinals();
+        return owned(std::vector<std::int64_t>(values.begin(), values.end()));
+    });
+}
+nb::object norms_of(const PythonTensor& x) {
+    return read(x, [](const auto& t) {
+        const auto values = t.shape().norms();
+        return owned(std::vector<double>(values.begin(), values.end()));
+    });
+}
+
 nb::object tile_of(const PythonTensor& x, std::int64_t slot) {
     auto* kept = new std::shared_ptr<const Stored>(x.get());
     const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::shared_ptr<const Stored>*>(p); });
@@ -268,20 +281,8 @@ void bind_tensors(nb::module_& module) {
                          return read(
                              x, []<Scalar T>(const Tensor<T>&) { return std::string(name(ScalarTraits<T>::kind)); });
                      })
-        .def_prop_ro("ordinals",
-                     [](const PythonTensor& x) {
-                         return read(x, [](auto& t) {
-                             const auto o = t.shape().ordinals();
-                             return owned(std::vector<std::int64_t>(o.begin(), o.end()));
-                         });
-                     })
-        .def_prop_ro("norms",
-                     [](const PythonTensor& x) {
-                         return read(x, [](auto& t) {
-                             const auto n = t.shape().norms();
-                             return owned(std::vector<double>(n.begin(), n.end()));
-                         });
-                     })
+        .def_prop_ro("ordinals", &ordinals_of, nb::sig("def ordinals(self) -> numpy.typing.NDArray[numpy.int64]"))
+        .def_prop_ro("norms", &norms_of, nb::sig("def norms(self) -> numpy.typing.NDArray[numpy.float64]"))
         .def_prop_ro("tile_count",
                      [](const PythonTensor& x) { return read(x, [](auto& t) { return t.tile_count(); }); })
         .def_prop_ro("elements",
@@ -294,7 +295,7 @@ void bind_tensors(nb::module_& module) {
              [](const PythonTensor& x, std::int64_t ordinal) {
                  return read(x, [&](auto& t) { return t.shape().find(TileOrdinal{ordinal}); });
              })
-        .def("tile", &tile_of, "slot"_a)
+        .def("tile", &tile_of, "slot"_a, nb::sig("def tile(self, slot: int) -> numpy.typing.NDArray"))
         .def("to_dense", &to_dense, "out"_a)
         .def("filter",
              [](const PythonTensor& x, double threshold) {
@@ -307,7 +308,7 @@ void bind_tensors(nb::module_& module) {
                    read_both(x, y, [](const auto& a, const auto& b) { return a == b; });
         });
     module.def("add", &add_tensors, "alpha"_a, "x"_a, "beta"_a, "y"_a);
-    module.def("dot", &dot_tensors, "x"_a, "y"_a);
+    module.def("dot", &dot_tensors, "x"_a, "y"_a, nb::sig("def dot(x: Tensor, y: Tensor) -> complex"));
 }
 
 }  // namespace tessera::python

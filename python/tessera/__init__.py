@@ -7,7 +7,7 @@ array([[1., 1.],
 """
 
 from ._contract import Plan, Report, Simulation, contract, plan, trace
-from ._core import __version__
+from ._core import version as __version__
 from ._einsum import einsum, tensordot, transpose
 from ._errors import BackendUnavailable, BudgetError, Error, InternalError, MachineError, UserError
 from ._tensor import Generated, Tensor, TileInfo, dot, generated, load, norm

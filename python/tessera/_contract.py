@@ -189,7 +189,8 @@ class _Bar:
     """A progress bar, the caller's own function, or nothing."""
 
     def __init__(self, what: str, progress: Progress) -> None:
-        self._what, self._progress, self._bar = what, progress, None
+        self._what, self._progress = what, progress
+        self._bar: Any = None
 
     def __enter__(self) -> Callable[[float, float], Any] | None:
         if callable(self._progress):
@@ -197,7 +198,7 @@ class _Bar:
         if not self._progress:
             return None
         try:
-            from tqdm.auto import tqdm
+            from tqdm.auto import tqdm  # type: ignore[import-untyped]
         except ImportError:
             return self._line
         self._bar = tqdm(total=1.0, desc=self._what, unit_scale=True, unit="flop", leave=False)

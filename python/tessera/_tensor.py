@@ -129,7 +129,7 @@ class Tensor:
         counts = tuple(len(sizes) for sizes in self.tilings)
         ordinals = self._core.ordinals
         if not counts:
-            return np.zeros((len(ordinals), 0), np.int64)
+            return np.zeros([len(ordinals), 0], np.int64)
         return np.stack(np.unravel_index(ordinals, counts), axis=-1).astype(np.int64).reshape(-1, len(counts))
 
     @property

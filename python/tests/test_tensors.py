@@ -3,7 +3,7 @@ import pickle
 
 import numpy as np
 import pytest
-from conftest import DTYPES, Random
+from helpers import DTYPES, Random
 
 import tessera as ts
 
