@@ -1,5 +1,5 @@
 # Tessera: `make demo` and `make test` are all a new user needs.
-.PHONY: build demo test test-all test-asan test-tsan test-cuda test-mpich packages bench bench-packages format bundle bundle-sm80 cuda12 install clean help
+.PHONY: build demo test test-all test-asan test-tsan test-cuda test-mpich test-bridges python packages bench bench-packages format bundle bundle-sm80 cuda12 install clean help
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 # CUDA code takes most of the time to compile: only where there is a driver, or where CUDA=1 asks for it.
@@ -18,6 +18,18 @@ test: ## build and run the tests, through CTest; the slow ones: test-all (at mos
 
 test-all: ## the slow tests as well
 	@TESSERA_SLOW=1 scripts/timed.sh test $(JOBS) $(CMAKE_OPTIONS)
+
+python: packages ## build/python: the Python module, in a virtual environment of its own, and its tests (docs/python/README.md)
+	@scripts/python_env.sh build/python-env
+	@cmake --preset release --log-level=WARNING $(CMAKE_OPTIONS) -DTESSERA_PYTHON_MODULE=ON -DPython_EXECUTABLE=$(CURDIR)/build/python-env/bin/python
+	@cmake --build build --parallel $(JOBS) --target tessera_python_stub
+	@ctest --test-dir build -L python --output-on-failure --no-tests=error
+
+test-bridges: packages ## the Python module under the packages that call it (opt_einsum, cotengra, autoray, hypothesis)
+	@scripts/python_env.sh build/python-env opt_einsum cotengra autoray hypothesis tqdm
+	@cmake --preset release --log-level=WARNING $(CMAKE_OPTIONS) -DTESSERA_PYTHON_MODULE=ON -DPython_EXECUTABLE=$(CURDIR)/build/python-env/bin/python
+	@cmake --build build --parallel $(JOBS) --target tessera_python_stub
+	@ctest --test-dir build -L bridges --output-on-failure --no-tests=error
 
 test-asan: packages ## the unit tests under AddressSanitizer and UBSan
 	@cmake --preset asan --log-level=WARNING

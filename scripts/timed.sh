@@ -15,6 +15,13 @@ times=$(mktemp)
 trap 'rm -f "$times"' EXIT
 begin=$(date +%s)
 TESSERA_TIMES=$times scripts/install-packages.sh $groups
+if [ "$what" = test ]; then
+    if scripts/python_env.sh build/python-env; then
+        set -- "$@" -DTESSERA_PYTHON_MODULE=ON -DPython_EXECUTABLE="$PWD/build/python-env/bin/python"
+    else
+        set -- "$@" -DTESSERA_PYTHON_MODULE=OFF
+    fi
+fi
 compile=$(date +%s)
 cmake --preset release --log-level=WARNING "$@" > /dev/null
 cmake --build build --parallel "$jobs" --target "$target"
@@ -23,8 +30,8 @@ rc=0
 if [ "$what" = demo ]; then
     build/tessera run alkane:30:v3:min --explain || rc=$?
 else
-    skip="-LE slow"
-    [ "${TESSERA_SLOW:-0}" != 1 ] || skip=""
+    skip="-LE slow|bridges"
+    [ "${TESSERA_SLOW:-0}" != 1 ] || skip="-LE bridges"
     ctest --test-dir build --output-on-failure --no-tests=error --timeout 900 --parallel "$jobs" $skip || rc=$?
 fi
 end=$(date +%s)

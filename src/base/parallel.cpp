@@ -2,9 +2,11 @@
 
 #include <omp.h>
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 
 #include "base/check.hpp"
@@ -13,14 +15,20 @@ namespace tessera {
 
 namespace {
 
-/// The cores this process is bound to, or its share of the node's where several ranks are bound to the same ones.
+/// As many as OMP_NUM_THREADS says; without it the cores this process is bound to, or its share of the node's where
+/// several ranks are bound to the same ones.
 int own_cores() {
+    if (const char* text = std::getenv("OMP_NUM_THREADS"))
+        if (const int wanted = std::atoi(text); wanted > 0) return std::min(wanted, kMostThreads);
     const int share = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)) / ranks_on_node();
     return std::max(1, std::min(omp_get_num_procs(), std::max(1, share)));
 }
 
 std::atomic<int> working{0};        // threads in teams
 thread_local bool in_team = false;  // this one is
+
+/// OpenMP's threads do not survive fork(): waiting for them, a child would never end.
+std::atomic<bool> forked{false};
 
 }  // namespace
 
@@ -37,6 +45,8 @@ int resolve_threads(int threads) {
     require(threads >= 0 && threads <= kMostThreads, "threads: {} is outside 0..{} (0: all cores)", threads,
             kMostThreads);
     static const int own = own_cores();
+    [[maybe_unused]] static const int watched = ::pthread_atfork(nullptr, nullptr, [] { forked = true; });
+    if (forked) return 1;
     return threads > 0 ? threads : own;
 }
 

@@ -18,7 +18,8 @@ namespace TESSERA_API tessera {
 int ranks_on_node();
 
 inline constexpr int kMostThreads = 4096;
-/// 0 means all cores this process may use; ranks on one node share them. UserError outside 0..kMostThreads.
+/// 0 means OMP_NUM_THREADS, or all cores this process may use; ranks on one node share them. 1 in a forked child of a
+/// process that has worked. UserError outside 0..kMostThreads.
 int resolve_threads(int threads);
 
 /// Threads of one region. Regions of several callers at once share the cores: who comes while others work gets those

@@ -84,8 +84,10 @@ std::pair<std::uintptr_t, std::uintptr_t> span_of(const Layout& x) {
 /// Elements of a result lie apart: each index steps over all that the faster ones reach.
 void require_apart(const std::string& spec, const Layout& c) {
     std::vector<int> order;
-    for (int d = 0; d < c.extents.size(); ++d)
+    for (int d = 0; d < c.extents.size(); ++d) {
+        if (c.extents[d] == 0) return;
         if (c.extents[d] > 1) order.push_back(d);
+    }
     std::sort(order.begin(), order.end(),
               [&](int x, int y) { return std::abs(c.strides[x]) < std::abs(c.strides[y]); });
     std::int64_t reach = 0;
@@ -303,7 +305,7 @@ ContractReport contract_arrays(std::string_view given, const std::vector<ArrayVi
     all.push_back(layout_of("the result", c));
     require_layout(text, spec.result, all.back());
     const auto extent = require_extents(spec, all);
-    if (c.elements() > 0) require_apart(text, all.back());
+    require_apart(text, all.back());
     for (int o = 0; o < spec.count(); ++o) {
         const auto& x = all[static_cast<std::size_t>(o)];
         require(!may_share(x, all.back()), "contraction '{}': {} and the result share memory", text, x.name);

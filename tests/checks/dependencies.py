@@ -36,6 +36,7 @@ FOREIGN = [  # header, where it may stand
     (re.compile(r"^libint2"), re.compile(r"src/chem/")),
     (re.compile(r"^Eigen/"), re.compile(r"src/chem/")),
     (re.compile(r"^CLI/"), re.compile(r"apps/|bench/")),
+    (re.compile(r"^nanobind/|^Python\.h$"), re.compile(r"python/")),
 ]
 # A back end is a folder: above it nobody names one, save in comments and in words for people (TESSERA_BUILT_CUDA is
 # such words, from the build).
@@ -91,6 +92,14 @@ def main() -> int:
                     bad.append(f"{shown}: '{here}' may not use '{there}' ({name})")
                 if base != "src" and not name.startswith("tessera/"):
                     bad.append(f"{shown}: a public header includes the internal {name}")
+    # The Python module is a user: it sees the public headers alone.
+    for path in sorted((root / "python/src").glob("*")):
+        for kind, name in INCLUDE.findall(path.read_text()):
+            count += 1
+            own = kind == '"' and (path.parent / name).exists()
+            public = name.startswith("tessera/") and (root / "include" / name).exists()
+            if not (own or public) and ("/" in name and not name.startswith("nanobind/") or kind == '"'):
+                bad.append(f"{path.relative_to(root)}: {name} is not public")
     for line in bad:
         print(line)
     if count == 0:

@@ -15,7 +15,7 @@ class Communicator;
 struct Resources {
     /// The ranks that work together. None: those that the stored operands are on, or this process alone.
     Communicator* communicator = nullptr;
-    int threads = 0;  // of each rank; 0: all cores
+    int threads = 0;  // of each rank; 0: OMP_NUM_THREADS, or all cores
     /// Bytes for tiles on the host of each rank, operands and result included; 0: what the machine has. A budget that
     /// is too small is refused before any work (BudgetError).
     std::int64_t memory = 0;

@@ -1,0 +1,15 @@
+#pragma once
+// One function for each subject, each in a file of its own.
+
+#include <nanobind/nanobind.h>
+
+namespace tessera::python {
+
+void bind_errors(nanobind::module_& module);
+void bind_arrays(nanobind::module_& module);
+void bind_tensors(nanobind::module_& module);
+void bind_contractions(nanobind::module_& module);
+/// Where Tessera::io was built.
+void bind_files(nanobind::module_& module);
+
+}  // namespace tessera::python

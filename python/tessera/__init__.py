@@ -1,0 +1,19 @@
+"""Tessera from Python: einsum of NumPy arrays and of block-sparse tensors.
+
+>>> import numpy as np, tessera as ts
+>>> ts.einsum("ij,jk->ik", np.eye(2), np.ones((2, 2)))
+array([[1., 1.],
+       [1., 1.]])
+"""
+
+from ._contract import Plan, Report, Simulation, contract, plan, trace
+from ._core import version as __version__
+from ._einsum import einsum, tensordot, transpose
+from ._errors import BackendUnavailable, BudgetError, Error, InternalError, MachineError, UserError
+from ._tensor import Generated, Tensor, TileInfo, dot, generated, load, norm
+
+__all__ = [
+    "BackendUnavailable", "BudgetError", "Error", "Generated", "InternalError", "MachineError", "Plan", "Report",
+    "Simulation", "Tensor", "TileInfo", "UserError", "__version__", "contract", "dot", "einsum", "generated", "load",
+    "norm", "plan", "tensordot", "trace", "transpose",
+]

@@ -1,0 +1,60 @@
+"""Three kinds of failure, never one: the input is wrong, the machine cannot, or Tessera has a bug."""
+
+from __future__ import annotations
+
+
+class Error(Exception):
+    """What every error of Tessera is.
+
+    >>> import tessera as ts
+    >>> issubclass(ts.UserError, ts.Error)
+    True
+    """
+
+    __module__ = "tessera"
+
+
+class UserError(Error, ValueError):
+    """The input is wrong; the message names the argument and its value. Nothing has been done.
+
+    >>> import numpy as np, tessera as ts
+    >>> try:
+    ...     ts.einsum("ij,jk->ik", np.ones((2, 3)), np.ones((4, 5)))
+    ... except ts.UserError as error:
+    ...     print(error)
+    contraction 'ij,jk->ik': label 'j' has 3 elements in A and 4 in B
+    """
+
+    __module__ = "tessera"
+
+
+class MachineError(Error, RuntimeError):
+    """This machine cannot do it: no such device, too little memory, a full disk."""
+
+    __module__ = "tessera"
+
+
+class BudgetError(MachineError, MemoryError):
+    """The memory budget is too small: ``budget`` bytes were given, ``smallest`` would do."""
+
+    __module__ = "tessera"
+
+    def __init__(self, message: str, budget: int, smallest: int) -> None:
+        super().__init__(message)
+        self.budget = budget
+        self.smallest = smallest
+
+    def __reduce__(self) -> tuple:
+        return (BudgetError, (str(self), self.budget, self.smallest))
+
+
+class BackendUnavailable(MachineError):
+    """Something that this build of Tessera was made without, or that has no device here."""
+
+    __module__ = "tessera"
+
+
+class InternalError(Error, RuntimeError):
+    """A bug in Tessera."""
+
+    __module__ = "tessera"

@@ -1,0 +1,411 @@
+"""Block-sparse tensors."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Callable, Iterable, NamedTuple, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from . import _core
+from ._errors import BackendUnavailable, UserError
+from ._picture import html
+
+
+class Tensor:
+    """A block-sparse tensor: each index is cut into tiles, and only the nonzero blocks are stored.
+
+    Its elements do not change, save by ``contract(..., out=tensor)``; the blocks are read-only NumPy views.
+
+    >>> import numpy as np, tessera as ts
+    >>> t = ts.Tensor.from_blocks([[2, 3], [4]], [(0, 0)], [np.ones((2, 4))])
+    >>> t
+    Tensor(float64, shape (5, 4), 1 of 2 tiles, 40.00 % dense)
+    """
+
+    __slots__ = ("_core",)
+    __array_ufunc__ = None  # NumPy shall not take it for a number
+    _core: _core.Tensor
+
+    def __init__(self, *arguments: Any) -> None:
+        if len(arguments) != 1 or not isinstance(arguments[0], _core.Tensor):
+            raise TypeError("Tensor.from_blocks, Tensor.from_dense, Tensor.random and load make tensors")
+        self._core = arguments[0]
+
+    # How tensors are made.
+
+    @classmethod
+    def from_blocks(cls, tilings: Sequence[Sequence[int]], coords: ArrayLike, blocks: Iterable[Any],
+                    dtype: DTypeLike | None = None, threads: int = 0) -> Tensor:
+        """From its nonzero blocks.
+
+        ``tilings`` has the sizes of the tiles of each index, ``coords`` the tile coordinates of each block, and
+        ``blocks`` arrays of any strides (or whatever has ``__dlpack__`` on the host). They are copied once.
+
+        >>> import numpy as np, tessera as ts
+        >>> t = ts.Tensor.from_blocks([[2, 1], [2, 2]], [(0, 1), (1, 0)], [np.eye(2), np.ones((1, 2))])
+        >>> t.to_numpy()
+        array([[0., 0., 1., 0.],
+               [0., 0., 0., 1.],
+               [1., 1., 0., 0.]])
+        """
+        from ._einsum import as_array
+
+        sizes = as_tilings(tilings)
+        places = as_coords(coords, sizes)
+        arrays = [as_array(x, f"block {i}") for i, x in enumerate(blocks)]
+        if len(arrays) != len(places):
+            raise UserError(f"{len(arrays)} blocks, but coordinates of {len(places)}")
+        return cls(_core.Tensor.from_blocks(sizes, _ordinals(places, sizes), arrays,
+                                            None if dtype is None else np.dtype(dtype).name, threads))
+
+    @classmethod
+    def from_dense(cls, array: Any, tile: str | int | Sequence[Sequence[int]] = "auto", drop: float = 0.0) -> Tensor:
+        """From an array. Tiles whose norm is at most ``drop`` are not stored.
+
+        ``tile`` is the tiles' size along each index, the sizes of all tiles (as ``tilings`` has them), or "auto": tiles
+        of about 4096 elements.
+
+        >>> import numpy as np, tessera as ts
+        >>> ts.Tensor.from_dense(np.eye(8), tile=2)
+        Tensor(float64, shape (8, 8), 4 of 16 tiles, 25.00 % dense)
+        """
+        from ._einsum import as_array
+
+        x = np.ascontiguousarray(as_array(array, "the array")).reshape(np.shape(array))
+        if isinstance(tile, str):
+            if tile != "auto":
+                raise UserError(f"tile {tile!r}: 'auto', a number, or the sizes of all tiles")
+            tile = max(4, round(4096 ** (1 / max(1, x.ndim))))
+        if isinstance(tile, (int, np.integer)):
+            if tile < 1:
+                raise UserError(f"tile {tile}: at least 1")
+            sizes = [_even(n, int(tile)) for n in x.shape]
+        else:
+            sizes = as_tilings(tile)
+            extents = tuple(sum(s) for s in sizes)
+            if extents != x.shape:
+                raise UserError(f"tile: tilings of {extents} elements, the array has shape {x.shape}")
+        return cls(_core.Tensor.from_dense(sizes, x, drop))
+
+    @classmethod
+    def random(cls, tilings: Sequence[Sequence[int]], coords: ArrayLike | None = None, norms: ArrayLike = 1.0,
+               seed: int = 0, dtype: DTypeLike = "float64", threads: int = 0) -> Tensor:
+        """Uniform random numbers, the same for a seed on every machine. Without ``coords`` every tile is nonzero.
+
+        >>> import tessera as ts
+        >>> ts.Tensor.random([[2, 3], [4, 4]], coords=[(0, 0), (1, 1)], seed=1)
+        Tensor(float64, shape (5, 8), 2 of 4 tiles, 50.00 % dense)
+        """
+        sizes = as_tilings(tilings)
+        places = every_tile(sizes) if coords is None else as_coords(coords, sizes)
+        return cls(_core.Tensor.random(sizes, _ordinals(places, sizes), as_norms(norms, len(places)), seed,
+                                       np.dtype(dtype).name, threads))
+
+    # What a tensor is.
+
+    @property
+    def tilings(self) -> list[list[int]]:
+        """The sizes of the tiles of each index."""
+        return self._core.tilings
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Elements along each index."""
+        return tuple(sum(sizes) for sizes in self.tilings)
+
+    @property
+    def ndim(self) -> int:
+        return len(self._core.tilings)
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.dtype(self._core.dtype)
+
+    @property
+    def coords(self) -> np.ndarray:
+        """Tile coordinates of the nonzero blocks, one row each, in ascending order."""
+        counts = tuple(len(sizes) for sizes in self.tilings)
+        ordinals = self._core.ordinals
+        if not counts:
+            return np.zeros([len(ordinals), 0], np.int64)
+        return np.stack(np.unravel_index(ordinals, counts), axis=-1).astype(np.int64).reshape(-1, len(counts))
+
+    @property
+    def norms(self) -> np.ndarray:
+        """Frobenius norms of the nonzero blocks, in the order of ``coords``."""
+        return self._core.norms
+
+    @property
+    def blocks(self) -> list[np.ndarray]:
+        """The nonzero blocks, in the order of ``coords``: read-only views, nothing is copied.
+
+        >>> import tessera as ts
+        >>> t = ts.Tensor.random([[2, 3], [4]], seed=1)
+        >>> ts.Tensor.from_blocks(t.tilings, t.coords, t.blocks).checksum == t.checksum
+        True
+        """
+        return [self._core.tile(slot) for slot in range(self._core.tile_count)]
+
+    @property
+    def density(self) -> float:
+        """The share of elements in nonzero blocks."""
+        return self._core.density
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements of nonzero blocks."""
+        return self._core.elements * self.dtype.itemsize
+
+    @property
+    def checksum(self) -> str:
+        """Of tilings, nonzero tiles and bits: equal for bitwise equal tensors, on every machine."""
+        return f"{self._core.checksum:016x}"
+
+    def tile(self, *coords: int) -> np.ndarray:
+        """One block, by its tile coordinates: a read-only view, of zeros where the block is zero.
+
+        >>> import numpy as np, tessera as ts
+        >>> ts.Tensor.from_dense(np.eye(4), tile=2).tile(1, 1)
+        array([[1., 0.],
+               [0., 1.]])
+        """
+        sizes = self._core.tilings
+        if len(coords) == 1 and isinstance(coords[0], (tuple, list, np.ndarray)):
+            coords = tuple(coords[0])
+        places = as_coords([coords], sizes)
+        slot = self._core.find(int(_ordinals(places, sizes)[0]))
+        if slot is not None:
+            return self._core.tile(slot)
+        return np.broadcast_to(self.dtype.type(0), tuple(s[int(i)] for s, i in zip(sizes, coords)))
+
+    def to_numpy(self, out: np.ndarray | None = None) -> np.ndarray:
+        """The dense array, zeros included: a new one, or ``out`` (of any strides)."""
+        if out is None:
+            out = np.zeros(self.shape, self.dtype)
+        else:
+            if not isinstance(out, np.ndarray) or out.shape != self.shape or out.dtype != self.dtype:
+                raise UserError(f"out is a {_core.described(out)}; a {self.dtype} array of shape {self.shape} is needed")
+            out[...] = 0
+        self._core.to_dense(out)
+        return out
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes an HDF5 file, which h5py reads too; an old file is replaced in one step."""
+        _files().save(self._core, os.fspath(path))
+
+    # Algebra.
+
+    def norm(self) -> float:
+        """The Frobenius norm."""
+        return self._core.norm
+
+    def filter(self, threshold: float) -> Tensor:
+        """Without the blocks whose norm is below the threshold."""
+        return Tensor(self._core.filter(threshold))
+
+    def astype(self, dtype: DTypeLike) -> Tensor:
+        """With elements of another type; complex to real only where every imaginary part is zero."""
+        return Tensor(self._core.convert(np.dtype(dtype).name))
+
+    def transpose(self, axes: Sequence[int] | None = None) -> Tensor:
+        """Index d of the result is index ``axes[d]`` of this; all reversed without ``axes``."""
+        from ._einsum import transpose
+
+        return transpose(self, axes)
+
+    def equals(self, other: Tensor) -> bool:
+        """Same tilings, same nonzero blocks, same bits."""
+        return self._core.equals(other._core)
+
+    def __add__(self, other: Tensor) -> Tensor:
+        return self._sum(1, other, 1)
+
+    def __sub__(self, other: Tensor) -> Tensor:
+        return self._sum(1, other, -1)
+
+    def __mul__(self, factor: complex) -> Tensor:
+        if not isinstance(factor, (int, float, complex, np.number)):
+            return NotImplemented
+        return self._sum(factor, self, 0)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: complex) -> Tensor:
+        return self * (1 / divisor)
+
+    def __neg__(self) -> Tensor:
+        return self * -1
+
+    def _sum(self, alpha: complex, other: Tensor, beta: complex) -> Tensor:
+        if not isinstance(other, Tensor):
+            return NotImplemented
+        return Tensor(_core.add(complex(alpha), self._core, complex(beta), other._core))
+
+    # For a person.
+
+    def __repr__(self) -> str:
+        total = int(np.prod([len(sizes) for sizes in self.tilings], dtype=np.int64))
+        return (f"Tensor({self.dtype}, shape {self.shape}, {self._core.tile_count:,} of {total:,} tiles, "
+                f"{100 * self.density:.2f} % dense)")
+
+    def _repr_html_(self) -> str:
+        return html(self)
+
+    def __reduce__(self) -> tuple:
+        return (Tensor.from_blocks, (self.tilings, self.coords, [b.copy() for b in self.blocks], self.dtype.name))
+
+
+class TileInfo(NamedTuple):
+    """Which tile a function is to fill."""
+
+    coords: tuple[int, ...]  # of the tile
+    shape: tuple[int, ...]
+    begin: tuple[int, ...]  # the first element along each index
+
+
+class Generated:
+    """A tensor that is never stored: see ``generated``."""
+
+    __slots__ = ("_core", "_tilings", "dtype")
+
+    def __init__(self, core: Any, tilings: list[list[int]], dtype: np.dtype) -> None:
+        self._core, self._tilings, self.dtype = core, tilings, dtype
+
+    @property
+    def tilings(self) -> list[list[int]]:
+        """The sizes of the tiles of each index."""
+        return self._tilings
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(sum(sizes) for sizes in self._tilings)
+
+    @property
+    def ndim(self) -> int:
+        return len(self._tilings)
+
+    def __repr__(self) -> str:
+        return f"Generated({self.dtype}, shape {self.shape})"
+
+
+def generated(tilings: Sequence[Sequence[int]], coords: ArrayLike | None, norms: ArrayLike,
+              fill: Callable[[TileInfo, np.ndarray], Any], dtype: DTypeLike = "float64") -> Generated:
+    """A tensor whose tiles are made when a contraction needs them, by ``fill(info, out)``.
+
+    ``fill`` writes the tile ``info`` into the array ``out``; it must depend on the tile alone, and is called under the
+    GIL from several threads. ``norms`` are upper bounds of the tiles' norms. Without ``coords`` every tile is nonzero.
+
+    >>> import numpy as np, tessera as ts
+    >>> def fill(info, out):
+    ...     out[...] = info.begin[0]
+    >>> v = ts.generated([[2, 2], [3]], None, 10.0, fill)
+    >>> ts.contract("ij,jk->ik", v, ts.Tensor.from_dense(np.ones((3, 1)), tile=3))[0].to_numpy()
+    array([[0.],
+           [0.],
+           [6.],
+           [6.]])
+    """
+    sizes = as_tilings(tilings)
+    places = every_tile(sizes) if coords is None else as_coords(coords, sizes)
+
+    def call(at: list[int], extents: list[int], begin: list[int], out: np.ndarray) -> None:
+        fill(TileInfo(tuple(at), tuple(extents), tuple(begin)), out)
+
+    core = _core.generated(sizes, _ordinals(places, sizes), as_norms(norms, len(places)), call, np.dtype(dtype).name)
+    return Generated(core, sizes, np.dtype(dtype))
+
+
+def load(path: str | os.PathLike[str], threads: int = 0) -> Tensor:
+    """The tensor of a file that ``save`` or the command line wrote; its elements, norms and checksum are verified."""
+    return Tensor(_files().load(os.fspath(path), threads))
+
+
+def dot(x: Tensor, y: Tensor) -> complex:
+    """The sum of conj(x) y: the same bits on any number of threads."""
+    return _core.dot(_stored(x, "x"), _stored(y, "y"))
+
+
+def norm(x: Tensor) -> float:
+    """The Frobenius norm."""
+    return _stored(x, "x").norm
+
+
+def _files() -> Any:
+    if not hasattr(_core, "save"):
+        raise BackendUnavailable("this build has no files: HDF5 and libpng were missing")
+    return _core
+
+
+def _stored(x: Any, name: str) -> _core.Tensor:
+    if not isinstance(x, Tensor):
+        raise UserError(f"{name} is a {_core.described(x)}; a Tensor is needed")
+    return x._core
+
+
+def as_tilings(tilings: Any) -> list[list[int]]:
+    """Checked: whole numbers, each at least 1."""
+    out = []
+    try:
+        for d, sizes in enumerate(tilings):
+            out.append([int(n) for n in sizes])
+            if any(int(n) != n or n < 1 for n in sizes):
+                raise UserError(f"tilings: index {d} has tiles of {list(sizes)}; whole numbers from 1 on are needed")
+    except TypeError:
+        raise UserError(f"tilings {tilings!r}: the sizes of the tiles of each index are needed, as [[6, 6, 4], [8, 8]]"
+                        ) from None
+    return out
+
+
+def as_coords(coords: Any, tilings: list[list[int]]) -> np.ndarray:
+    """Checked tile coordinates, one row for each tile."""
+    rank = len(tilings)
+    try:
+        given = np.asarray(coords)
+        if given.shape == (0,):
+            given = np.zeros((0, rank), np.int64)
+        whole = given.astype(np.int64)
+    except (TypeError, ValueError):
+        raise UserError(f"coords are no array of whole numbers with {rank} columns") from None
+    if whole.ndim != 2 or whole.shape[1] != rank:
+        raise UserError(f"coords have shape {given.shape}; one row of {rank} for each tile is needed")
+    if given.dtype.kind not in "iu" and not np.array_equal(whole, given):
+        raise UserError(f"coords are of type {given.dtype}; whole numbers are needed")
+    counts = np.array([len(sizes) for sizes in tilings], np.int64)
+    wrong = ((whole < 0) | (whole >= counts)).any(axis=1)
+    if wrong.any():
+        i = int(np.argmax(wrong))
+        raise UserError(f"coords: tile {i} is at {tuple(whole[i].tolist())}, but there are {tuple(counts.tolist())} "
+                        "tiles")
+    return whole
+
+
+def as_norms(norms: Any, count: int) -> np.ndarray:
+    try:
+        out = np.ascontiguousarray(norms, dtype=np.float64).reshape(-1)
+    except (TypeError, ValueError):
+        raise UserError("norms are neither a number nor an array of numbers") from None
+    if np.ndim(norms) > 1 or (np.ndim(norms) == 1 and len(out) != count):
+        raise UserError(f"norms have shape {np.shape(norms)}; one number for all tiles, or one for each of {count}")
+    return out if np.ndim(norms) or count == 0 else np.full(count, out[0])
+
+
+def every_tile(tilings: list[list[int]]) -> np.ndarray:
+    counts = tuple(len(sizes) for sizes in tilings)
+    return np.indices(counts).reshape(len(counts), -1).T.astype(np.int64)
+
+
+def _ordinals(places: np.ndarray, tilings: list[list[int]]) -> np.ndarray:
+    if not tilings:
+        return np.zeros(len(places), np.int64)
+    counts = tuple(len(sizes) for sizes in tilings)
+    return np.ascontiguousarray(np.ravel_multi_index(tuple(places.T), counts), dtype=np.int64)
+
+
+def _even(extent: int, tile: int) -> list[int]:
+    """As few tiles of at most ``tile`` elements as there can be, as even as they can be."""
+    if extent == 0:
+        return []
+    parts = -(-extent // tile)
+    return [extent * (i + 1) // parts - extent * i // parts for i in range(parts)]
