@@ -25,8 +25,8 @@ struct PlanKey {
     const ContractOptions& options;
     const PlanOptions& how;
 
-    /// Whether nothing else decides what the plan is. A filter looks at norms; devices have what memory is free; files
-    /// of machines change; several ranks would have to agree on what each has kept.
+    /// Whether nothing else decides what the plan is. A filter looks at norms; bounds cut tiles; devices have what
+    /// memory is free; files of machines change; several ranks would have to agree on what each has kept.
     bool complete() const;
     std::uint64_t hash() const;
 };

@@ -134,6 +134,19 @@ TEST(PlanCache, DoesNotServeAFilter) {
     EXPECT_EQ(kept_plans().plans, 0);
 }
 
+TEST(PlanCache, DoesNotServeBounds) {
+    release_memory();
+    const Small x;
+    const ContractOptions part{.bounds = {{'k', 1, 7}}};
+    const auto whole = execute(plan(kSpec, x.a, x.b), x.a, x.b),
+               bounded = execute(plan(kSpec, x.a, x.b, {}, part), x.a, x.b);
+    EXPECT_FALSE(whole.tensor == bounded.tensor);
+    for (int turn = 0; turn < 2; ++turn) {
+        EXPECT_TRUE(contract(kSpec, x.a, x.b).tensor == whole.tensor);
+        EXPECT_TRUE(contract(kSpec, x.a, x.b, {}, part).tensor == bounded.tensor);
+    }
+}
+
 TEST(PlanCache, RefusalsAreSaidEveryTime) {
     release_memory();
     const Small x;

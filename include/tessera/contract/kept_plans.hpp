@@ -7,9 +7,10 @@
 
 namespace TESSERA_API tessera {
 
-/// contract() and contract_into() on one rank's cores without a filter look here first: a plan is found again by spec,
-/// tilings, stored tiles, scalar type, resources and options. The least recently used go first, so that there are never
-/// more than most_plans of most_bytes together. release_memory() gives all of them up. plan() neither looks nor keeps.
+/// contract() and contract_into() on one rank's cores without a filter or bounds look here first: a plan is found again
+/// by spec, tilings, stored tiles, scalar type, resources and options. The least recently used go first, so that there
+/// are never more than most_plans of most_bytes together. release_memory() gives all of them up. plan() neither looks
+/// nor keeps.
 struct KeptPlans {
     std::int64_t plans = 0, bytes = 0;  // kept now
     std::int64_t found = 0, made = 0;   // calls of this process that found theirs, that planned anew
