@@ -21,12 +21,7 @@ struct Prepared {
     std::optional<GeneratedTensor<T>> made_part;  // or made
     const Tensor<T>* stored = nullptr;
     const GeneratedTensor<T>* made = nullptr;
-    /// Of a stored operand with bounds: by slot of what is left, the slot of the whole, or that of a copy of the tile.
-    struct Place {
-        std::int64_t slot = 0;
-        bool copied = false;
-    };
-    std::vector<Place> places;
+    std::vector<const T*> tiles;  // of a stored operand with bounds: by slot of what is left, the tile or a copy of it
     std::optional<Tensor<T>> copies;
 
     Prepared(const ContractionSpec& spec, int operand, const ContractOperand<T>& x,
@@ -58,7 +53,9 @@ struct Prepared {
             const Shape kept = bounded_shape(stored->shape(), window);
             for (const auto tile : kept.ordinals()) {
                 const auto copy = copies->shape().find(TileOrdinal{tile});
-                places.push_back({copy ? *copy : *stored->shape().find(TileOrdinal{tile}), copy.has_value()});
+                const auto& from = copy ? copies->impl() : stored->impl();
+                const auto slot = copy ? *copy : *stored->shape().find(TileOrdinal{tile});
+                tiles.push_back(from.is_local(slot) ? from.tile(slot) : nullptr);
             }
         }
     }
@@ -66,12 +63,7 @@ struct Prepared {
     ContractOperand<T> operand() const { return stored ? ContractOperand<T>(*stored) : ContractOperand<T>(*made); }
     /// A filter counts with the norms of the shape, so made tiles are held against them.
     TileSource<T> source(bool filtered) const {
-        if (stored && copies)
-            return {[this](std::int64_t slot) {
-                        const Place& at = places[static_cast<std::size_t>(slot)];
-                        return (at.copied ? *copies : *stored).impl().tile(at.slot);
-                    },
-                    {}};
+        if (stored && copies) return {{nullptr, nullptr, tiles.data()}, {}};
         if (stored) return {stored->impl().tiles(), {}};
         if (!filtered) return {{}, made->make, made->on_device};
         return {{},

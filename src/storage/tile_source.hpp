@@ -9,12 +9,13 @@
 
 namespace tessera {
 
-/// Tiles in one block of memory, by slot.
+/// Tiles in one block of memory, by slot; or each where it is.
 template <Scalar T>
 struct StoredTiles {
     const T* data = nullptr;
     const std::int64_t* offsets = nullptr;  // in elements
-    const T* operator()(std::int64_t slot) const { return data + offsets[slot]; }
+    const T* const* each = nullptr;
+    const T* operator()(std::int64_t slot) const { return each ? each[slot] : data + offsets[slot]; }
 };
 
 /// Where an operand's tiles are: stored; or made by a generator (thread-safe).

@@ -34,7 +34,9 @@ struct Tensor<T>::Impl {
     /// Of a tile stored here.
     T* tile(std::int64_t slot) { return reinterpret_cast<T*>(buffer.data()) + places->offsets[slot]; }
     const T* tile(std::int64_t slot) const { return reinterpret_cast<const T*>(buffer.data()) + places->offsets[slot]; }
-    StoredTiles<T> tiles() const { return {reinterpret_cast<const T*>(buffer.data()), places->offsets.data()}; }
+    StoredTiles<T> tiles() const {
+        return {reinterpret_cast<const T*>(buffer.data()), places->offsets.data(), nullptr};
+    }
     bool is_local(std::int64_t slot) const { return places->offsets[slot] >= 0; }
     std::int64_t elements(std::int64_t slot) const { return shape.grid().tile_elements(shape.tile(slot)); }
     int owner(std::int64_t slot) const {
