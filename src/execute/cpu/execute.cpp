@@ -189,21 +189,22 @@ class Interpreter {
 
     /// Element by element, where every index is one of the batch. False where the tiles are not walked alike.
     bool multiply_elements(const PlanChain& ch, const TileLayout& layout, T* c, double& flops) {
-        if (!labels_.m.empty() || !labels_.n.empty() || !labels_.k.empty()) return false;
+        if (!layouts_.all_batch) return false;
         const auto together = [](const kernels::Axes& axes) {
             return axes.count == 0 || (axes.count == 1 && axes.axis[0].stride == 1);
         };
         if (!together(layout.batch)) return false;
         for (auto p = ch.first_product; p < ch.first_product + ch.products; ++p)
-            if (!together(layouts_a_[plan_.products[p].a].batch) || !together(layouts_b_[plan_.products[p].b].batch))
+            if (!together(layouts_.a[plan_.products[p].a].batch) || !together(layouts_.b[plan_.products[p].b].batch))
                 return false;
         const auto points = layout.batch.extent(), begin = points * ch.part / ch.parts,
                    end = points * (ch.part + 1) / ch.parts;
         bool starts = ch.starts && !options_.resume;
         for (auto p = ch.first_product; p < ch.first_product + ch.products; ++p) {
             const auto& product = plan_.products[p];
-            tessera::multiply_elements(tiles_.tile(Operand::a, product.a, product.at_a) + begin,
-                                       tiles_.tile(Operand::b, product.b, product.at_b) + begin, c + begin, end - begin,
+            const auto at = plan_.places_of(p);
+            tessera::multiply_elements(tiles_.tile(Operand::a, product.a, at.a) + begin,
+                                       tiles_.tile(Operand::b, product.b, at.b) + begin, c + begin, end - begin,
                                        {starts, options_.conjugate_a, options_.conjugate_b});
             starts = false;
             flops += kFlopsPerMultiplyAdd<T> * static_cast<double>(end - begin);

@@ -97,6 +97,7 @@ PlanLayouts::PlanLayouts(const Plan& plan, const ContractionSpec& spec) : PlanLa
 PlanLayouts::PlanLayouts(const Plan& plan, const ContractionSpec& spec, const MatrixView& view)
     : a(plan.a, spec.a(), view.m, view.k, view.batch),
       b(plan.b, spec.b(), view.k, view.n, view.batch),
-      c(plan.c, spec.c(), view.m, view.n, view.batch) {}
+      c(plan.c, spec.c(), view.m, view.n, view.batch),
+      all_batch(view.m.empty() && view.n.empty() && view.k.empty()) {}
 
 }  // namespace tessera

@@ -39,6 +39,7 @@ struct PlanLayouts {
     std::int64_t bytes() const { return a.bytes() + b.bytes() + c.bytes(); }
 
     TileLayouts a, b, c;
+    bool all_batch;  // every index stands in A, B and C
 
   private:
     PlanLayouts(const Plan& plan, const ContractionSpec& spec);
