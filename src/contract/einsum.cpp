@@ -218,8 +218,9 @@ Contraction<T> run(const PlannedEinsum::Impl& e, const std::vector<ContractOpera
         } else {
             const auto& planned = e.steps[static_cast<std::size_t>(i)].impl();
             require_operands(planned, a, b, c);
-            ran = execute_prepared<T>(planned, PreparedOperands<T>(planned.spec, a, b, e.here.threads, *e.ranks), c,
-                                      nullptr, watching);
+            ran = execute_prepared<T>(
+                planned, PreparedOperands<T>(planned.spec, a, b, planned.options.bounds, e.here.threads, *e.ranks), c,
+                nullptr, watching);
         }
         if (filtered) {
             const auto l = static_cast<std::size_t>(step.left), r = static_cast<std::size_t>(step.right);

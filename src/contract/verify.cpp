@@ -115,11 +115,11 @@ Verification verify_tiles(std::string_view text, const std::type_identity_t<Cont
                 double* size = magnitudes.data() + static_cast<std::size_t>(r) * cols_c.size();
                 for (std::size_t q = 0; q < ka.size(); ++q) {
                     const Sum<T> x =
-                        conjugate_if(ta[static_cast<std::size_t>(rows_a[row] + ka[q])], options.conjugates(0));
+                        conjugate_if(ta[static_cast<std::size_t>(rows_a[row] + ka[q])], options.conjugate_a);
                     for (std::size_t j = 0; j < cols_b.size(); ++j) {
                         const Sum<T> term =
                             x * Sum<T>(conjugate_if(tb[static_cast<std::size_t>(base_b + cols_b[j] + kb[q])],
-                                                    options.conjugates(1)));
+                                                    options.conjugate_b));
                         to[j] += term;
                         size[j] += std::abs(term);
                     }
