@@ -59,8 +59,8 @@ std::pair<ExecuteCounts, std::int64_t> go_on(const PlannedContraction::Impl& pla
         sink.tile = [&](std::int64_t slot) { return sums.impl().tile(slot); };
         sink.finished = [&](std::int64_t slot, double norm) { norms[slot] = norm; };
         ExecuteOptions<T> how;
-        how.conjugate_a = planned.options.conjugate_a;
-        how.conjugate_b = planned.options.conjugate_b;
+        how.conjugate_a = planned.options.conjugates(0);
+        how.conjugate_b = planned.options.conjugates(1);
         how.budget = &budget;
         how.resume = true;
         counts = execute(plan, ranks, operands.a->source(false), operands.b->source(false), sink, how);

@@ -33,23 +33,30 @@ Box window_of(const ContractionSpec& spec, int operand, const TileGrid& grid, co
     return box;
 }
 
-void require_bounds(const ContractionSpec& spec, std::span<const TileGrid* const> operands,
-                    const std::vector<IndexBounds>& bounds) {
+void require_bounds(const std::vector<std::string>& labels, const std::string& spec,
+                    std::span<const TileGrid* const> operands, const std::vector<IndexBounds>& bounds) {
     for (auto b = bounds.begin(); b != bounds.end(); ++b) {
         const bool twice = std::any_of(bounds.begin(), b, [&](const IndexBounds& x) { return x.label == b->label; });
-        require(!twice, "spec '{}': bounds of label '{}' are given twice", spec.text(), b->label);
+        require(!twice, "spec '{}': bounds of label '{}' are given twice", spec, b->label);
         bool found = false;
         for (std::size_t o = 0; o < operands.size(); ++o) {
-            const auto d = spec.labels(static_cast<int>(o)).find(b->label);
+            const auto d = labels[o].find(b->label);
             if (d == std::string::npos) continue;
             found = true;
             const auto extent = operands[o]->tiling(static_cast<int>(d)).extent();
             require(b->lo >= 0 && b->lo <= b->hi && b->hi <= extent,
-                    "spec '{}': bounds {}..{} of label '{}' are not within 0..{}", spec.text(), b->lo, b->hi, b->label,
+                    "spec '{}': bounds {}..{} of label '{}' are not within 0..{}", spec, b->lo, b->hi, b->label,
                     extent);
         }
-        require(found, "spec '{}': bounds are given of label '{}', which no operand has", spec.text(), b->label);
+        require(found, "spec '{}': bounds are given of label '{}', which no operand has", spec, b->label);
     }
+}
+
+void require_bounds(const ContractionSpec& spec, std::span<const TileGrid* const> operands,
+                    const std::vector<IndexBounds>& bounds) {
+    std::vector<std::string> labels;
+    for (int o = 0; o < spec.operand_count(); ++o) labels.push_back(spec.labels(o));
+    require_bounds(labels, spec.text(), operands, bounds);
 }
 
 Shape bounded_shape(const Shape& x, const Box& window) {

@@ -13,6 +13,8 @@ namespace tessera {
 /// The elements of an operand (0 or 1) that bounds leave. Bounds of labels it does not have are others'.
 Box window_of(const ContractionSpec& spec, int operand, const TileGrid& grid, const std::vector<IndexBounds>& bounds);
 /// UserError where a label is not in the spec, is named twice, or its range is not within its index.
+void require_bounds(const std::vector<std::string>& labels, const std::string& spec,
+                    std::span<const TileGrid* const> operands, const std::vector<IndexBounds>& bounds);
 void require_bounds(const ContractionSpec& spec, std::span<const TileGrid* const> operands,
                     const std::vector<IndexBounds>& bounds);
 

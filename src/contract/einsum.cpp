@@ -8,6 +8,7 @@
 #include "base/clock.hpp"
 #include "base/units.hpp"
 #include "comm/same_on_all.hpp"
+#include "contract/bounds.hpp"
 #include "contract/einsum_impl.hpp"
 #include "contract/execute_planned.hpp"
 #include "contract/reduce.hpp"
@@ -118,7 +119,17 @@ PlannedEinsum plan_einsum(std::string_view text, const std::vector<OperandShape>
             "beta is {}, but there is no C to add to: use contract_into", options.beta.real());
     if (old) require_like_result(spec_text(spec.operands, spec.result), spec.result, old->shape->grid(), grid);
 
+    require_bounds(spec.operands, spec.text(), grids, options.bounds);
+
     auto e = std::make_shared<PlannedEinsum::Impl>();
+    for (const auto* s : shapes) e->shapes.push_back(*s);
+    std::vector<Shape> parts;  // what bounds leave of them
+    for (int o = 0; o < spec.count() && !options.bounds.empty(); ++o) {
+        const auto n = static_cast<std::size_t>(o);
+        const ContractionSpec alone(spec.operands[n] + "->");
+        parts.push_back(bounded_shape(*shapes[n], window_of(alone, 0, *grids[n], options.bounds)));
+    }
+    for (std::size_t o = 0; o < parts.size(); ++o) shapes[o] = &parts[o];
     e->order = order_of(spec, shapes, options.filter, alpha);
     e->spec = std::move(spec);
     e->here = here;
@@ -127,7 +138,6 @@ PlannedEinsum plan_einsum(std::string_view text, const std::vector<OperandShape>
     e->how = how;
     e->scalar = ScalarTraits<T>::kind;
     e->into = old != nullptr;
-    for (const auto* s : shapes) e->shapes.push_back(*s);
     if (options.result_shape) e->given = *options.result_shape;
     e->options.result_shape = nullptr;
     if (options.filter > 0)
@@ -218,9 +228,9 @@ Contraction<T> run(const PlannedEinsum::Impl& e, const std::vector<ContractOpera
         } else {
             const auto& planned = e.steps[static_cast<std::size_t>(i)].impl();
             require_operands(planned, a, b, c);
-            ran = execute_prepared<T>(
-                planned, PreparedOperands<T>(planned.spec, a, b, planned.options.bounds, e.here.threads, *e.ranks), c,
-                nullptr, watching);
+            ran = execute_prepared<T>(planned,
+                                      PreparedOperands<T>(planned.spec, a, b, options.bounds, e.here.threads, *e.ranks),
+                                      c, nullptr, watching);
         }
         if (filtered) {
             const auto l = static_cast<std::size_t>(step.left), r = static_cast<std::size_t>(step.right);

@@ -44,6 +44,13 @@ struct PlannedEinsum::Impl {
         } else {
             out.filter = s.filter;
         }
+        // Of labels that operands of this step have; intermediates are zero outside already.
+        out.bounds.clear();
+        for (const auto& b : options.bounds)
+            for (const int part : {s.left, s.right})
+                if (part < operands() && (out.bounds.empty() || out.bounds.back().label != b.label) &&
+                    spec.operands[static_cast<std::size_t>(part)].find(b.label) != std::string::npos)
+                    out.bounds.push_back(b);
         out.conjugate_a = s.left < operands() && options.conjugates(s.left);
         out.conjugate_b = s.right < operands() && options.conjugates(s.right);
         return out;

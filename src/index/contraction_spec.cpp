@@ -20,6 +20,7 @@ ContractionSpec::ContractionSpec(std::string_view text) {
                    spec.count());
     operands_ = std::move(spec.operands);
     result_ = std::move(spec.result);
+
     for (int n = 0; n < operand_count(); ++n)
         for (const char l : operands_[n]) {
             const bool a = has(operands_[0], l), both = a && operand_count() == 2 && has(operands_[1], l);
@@ -61,13 +62,13 @@ std::string ContractionSpec::reduced_labels(int operand) const {
 }
 
 TileGrid ContractionSpec::result_grid(const TileGrid& a) const {
-    require(operand_count() == 1, "spec '{}': has two operands, but one was given", text());
+    if (operand_count() != 1) user_error("spec '{}': has two operands, but one was given", text());
     const TileGrid* grids[] = {&a};
     return tessera::result_grid(operands_, result_, grids);
 }
 
 TileGrid ContractionSpec::result_grid(const TileGrid& a, const TileGrid& b) const {
-    require(operand_count() == 2, "spec '{}': has one operand, but two were given", text());
+    if (operand_count() != 2) user_error("spec '{}': has one operand, but two were given", text());
     const TileGrid* grids[] = {&a, &b};
     return tessera::result_grid(operands_, result_, grids);
 }

@@ -67,7 +67,6 @@ std::string operand_name(int operand, int count) {
 EinsumSpec::EinsumSpec(std::string_view text) {
     const auto arrow = text.find("->");
     const bool implied = arrow == std::string_view::npos;
-    // Parsed for every contraction, however small: texts of messages are made only where they are needed.
     if (!implied && text.find("->", arrow + 2) != std::string_view::npos)
         user_error("spec '{}': more than one '->'", shown(text));
     const std::string left = labels_of(text, text.substr(0, arrow), 0, true);
@@ -81,15 +80,15 @@ EinsumSpec::EinsumSpec(std::string_view text) {
     if (implied && left.empty()) user_error("spec '{}': there is neither a label nor '->'", shown(text));
     result = implied ? implied_result(operands) : labels_of(text, text.substr(arrow + 2), arrow + 2, false);
 
-    for (int o = 0; o <= count(); ++o) {
-        const auto& labels = o < count() ? operands[static_cast<std::size_t>(o)] : result;
-        const auto who = [&] { return o < count() ? called(o, count()) : std::string("the result"); };
+    const auto check = [&](const std::string& labels, const auto& who) {
         if (std::count(labels.begin(), labels.end(), kEllipsis) > 1)
             user_error("spec '{}': {} has more than one '...'", shown(text), who());
         if (named(labels) > kMaxRank)
             user_error("spec '{}': {} has rank {}, the highest supported is {}", shown(text), who(), named(labels),
                        kMaxRank);
-    }
+    };
+    for (int o = 0; o < count(); ++o) check(operands[static_cast<std::size_t>(o)], [&] { return called(o, count()); });
+    check(result, [] { return std::string("the result"); });
     for (std::size_t i = 0; i < result.size(); ++i) {
         const char l = result[i];
         if (l == kEllipsis) continue;

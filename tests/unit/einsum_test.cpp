@@ -227,6 +227,37 @@ TEST(EinsumBudget, TheSmallestThatWorksIsNamedBeforeAnyWork) {
     EXPECT_GT(refused, 40);
 }
 
+/// As if elements outside were zero, with a filter too.
+TEST(EinsumBounds, OperandsAreZeroOutside) {
+    Random r(74);
+    for (int trial = 0; trial < 80; ++trial) {
+        const auto e = random_einsum(r, 3 + trial % 3, 5, 3, 4, 0.9);
+        const auto x = random_tensors<double>(r, e);
+        const char label = e.operands[0][0];
+        const auto extent = e.shapes[0].grid().tiling(0).extent();
+        const auto lo = pick(r, 0, extent), hi = pick(r, lo, extent);
+        std::vector<Tensor<double>> cut = x;
+        for (std::size_t o = 0; o < x.size(); ++o)
+            cut[o].update_tiles([&](const TileInfo& info, std::span<double> tile) {
+                const auto strides = row_major_strides(info.extents);
+                for (std::size_t i = 0; i < tile.size(); ++i)
+                    for (std::size_t d = 0; d < e.operands[o].size(); ++d) {
+                        const int n = static_cast<int>(d);
+                        const auto at = info.begin[n] + static_cast<std::int64_t>(i) / strides[n] % info.extents[n];
+                        if (e.operands[o][d] == label && (at < lo || at >= hi)) tile[i] = 0;
+                    }
+            });
+        const auto expected = reference(e, cut, {});
+        ContractOptions options{.bounds = {{label, lo, hi}}};
+        const auto got = contract(e.text(), all_of(x), {}, options);
+        expect_close<double>(widen(got.tensor), expected, 1, e.text());
+        options.filter = 0.05 * norm(got.tensor);
+        auto filtered = contract(e.text(), all_of(x), {}, options);
+        axpy(-1.0, got.tensor, filtered.tensor);
+        EXPECT_LE(norm(filtered.tensor), filtered.report.left_out * (1 + 1e-10) + 1e-12 * norm(got.tensor)) << e.text();
+    }
+}
+
 TEST(EinsumSpecs, ImplicitResultsAndEllipsesAreNumPys) {
     const Tiling two{2}, three{1, 2}, four{2, 2}, one{1};
     const auto a = Tensor<double>::random(Shape::dense({two, three}), 1);
@@ -278,6 +309,9 @@ TEST(EinsumSpecs, WrongInputIsOneLine) {
     says("operand 4 is to be conjugated, but there are 3",
          [&] { contract("ij,jk,kl->il", operands(a, b, a), {}, {.conjugate = {3}}); });
     says("operand 2 is to be conjugated, but there is 1", [&] { contract("ij", a, {}, {.conjugate = {1}}); });
+    says("bounds are given of label 'z'", [&] {
+        contract("ij,jk,kl->il", operands(a, b, a), {}, {.bounds = {{'z', 0, 1}}});
+    });
     says("filter -1", [&] { contract("ij,jk,kl->il", operands(a, b, a), {}, {.filter = -1}); });
     says("beta is 1", [&] { contract("ij,jk,kl->il", operands(a, b, a), {}, {.beta = 1}); });
     says("C has rank 2", [&] {
