@@ -100,7 +100,8 @@ TEST(Molecules, ClosedShellsOnly) {
 }
 
 TEST(BasisSets, AreFoundAndRead) {
-    for (const char* n : {"sto-3g", "DEF2-SVP", "cc-pVDZ", "cc-pvtz", "aug-cc-pvdz", "def2-tzvp", "def2-universal-jkfit"}) {
+    for (const char* n :
+         {"sto-3g", "DEF2-SVP", "cc-pVDZ", "cc-pvtz", "aug-cc-pvdz", "def2-tzvp", "def2-universal-jkfit"}) {
         const auto set = find_basis(n);
         for (int z = 1; z <= 18; ++z) EXPECT_TRUE(set.elements.contains(z)) << n << z;
         EXPECT_EQ(set.elements.size(), 18u) << n;  // as the message of an unknown element says
