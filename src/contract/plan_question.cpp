@@ -41,6 +41,11 @@ std::string describe(const std::vector<IndexBounds>& bounds) {
     return text.empty() ? "none" : text;
 }
 
+std::string origin(const OperandShape& x) {
+    if (x.source == SourceKind::stored) return "stored, on " + describe(x.distribution);
+    return x.source == SourceKind::host_made ? "made by cores" : "made by devices";
+}
+
 /// Ranks that call with different things would build different plans.
 void require_same_call(Communicator& ranks, const PlanQuestion& q, const Resources& here) {
     if (ranks.size() == 1) return;
@@ -51,6 +56,10 @@ void require_same_call(Communicator& ranks, const PlanQuestion& q, const Resourc
         ranks, {{"the spec", q.spec.text()},
                 {"the shape of A", describe(*q.a.shape, o.filter > 0)},
                 {"the shape of B", describe(*q.b.shape, o.filter > 0)},
+                {"the shape of C", q.c ? describe(*q.c->shape, o.filter > 0) : "none"},
+                {"the origin of A", origin(q.a)},
+                {"the origin of B", origin(q.b)},
+                {"the origin of C", q.c ? origin(*q.c) : "none"},
                 {"alpha", fmt::format("{} + {}i", o.alpha.real(), o.alpha.imag())},
                 {"beta", fmt::format("{} + {}i", o.beta.real(), o.beta.imag())},
                 {"conjugation of A and B", fmt::format("{} {}", o.conjugates(0), o.conjugates(1))},
@@ -58,6 +67,7 @@ void require_same_call(Communicator& ranks, const PlanQuestion& q, const Resourc
                 {"bounds", describe(o.bounds)},
                 {"filter", fmt::format("{}", o.filter)},
                 {"the given result shape", o.result_shape ? describe(*o.result_shape, false) : "none"},
+                {"a machine file", here.machine.empty() ? "none" : "given"},
                 {"memory", fmt::format("{}", here.memory)},
                 {"device memory", fmt::format("{}", here.device_memory)},
                 {"the number of devices", fmt::format("{}", here.devices.size())},
