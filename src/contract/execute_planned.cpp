@@ -104,8 +104,7 @@ void require_operand(int number, const PlannedContraction::Impl& planned, const 
     if (x.made()) {
         require(static_cast<bool>(x.made()->make), "operand {} is made on demand, but has no function to make it",
                 name);
-        require(reduced || source != SourceKind::stored, "{} is made on demand, but the plan is for a stored one",
-                name);
+        require(source != SourceKind::stored, "{} is made on demand, but the plan is for a stored one", name);
         require(source != SourceKind::device_made || makes_tiles(x.made()->on_device),
                 "{} has no way to be made by devices, but the plan is for that", name);
         return;
@@ -148,9 +147,9 @@ void require_operands(const PlannedContraction::Impl& planned, const ContractOpe
             name(ScalarTraits<T>::kind), name(plan.scalar));
     require(!planned.into || old, "the plan adds to a C: use execute_into");
     require(planned.into || !old, "the plan is not one of plan_into: execute it, or plan with the C");
-    require_operand(0, planned, a, planned.shape_a(), plan.source_a, planned.original_a.has_value(),
+    require_operand(0, planned, a, planned.shape_a(), planned.source_a, planned.original_a.has_value(),
                     plan.distribution_a);
-    require_operand(1, planned, b, planned.shape_b(), plan.source_b, planned.original_b.has_value(),
+    require_operand(1, planned, b, planned.shape_b(), planned.source_b, planned.original_b.has_value(),
                     plan.distribution_b);
     if (old) require_old(planned, *old);
 }

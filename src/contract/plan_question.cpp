@@ -106,14 +106,17 @@ std::int64_t bounds_bytes(const PlanQuestion& q, int n, const Communicator& rank
 struct Reduced {
     std::optional<Shape> made;  // where it is not the operand itself
     OperandShape operand;
+    SourceKind given = SourceKind::stored;  // of the operand itself, where it is another; cores reduce it
 
     Reduced(const PlanQuestion& q, int n, int ranks) : operand(n == 0 ? q.a : q.b) {
         if (!q.spec.needs_reduction(n)) return;
         const auto in = q.spec.labels(n), out = q.spec.reduced_labels(n);
         made = reduced_shape(*operand.shape, in, out);
+        if (operand.source != SourceKind::stored) given = SourceKind::host_made;
         const auto where = reduce_placement(operand.shape->grid(), in, out, ranks).result;
         operand = {*made, SourceKind::stored, ranks > 1 ? std::optional(where) : std::nullopt};
     }
+    SourceKind source() const { return made ? given : operand.source; }
     Reduced(const Reduced&) = delete;
     Reduced& operator=(const Reduced&) = delete;
 };
@@ -286,9 +289,10 @@ PlannedContraction plan_here(const PlanQuestion& q, const Resources& here, Commu
 #ifndef NDEBUG
     validate(plan, {too_large ? 0 : here.memory, here.device_memory});
 #endif
-    auto impl = std::make_shared<PlannedContraction::Impl>(PlannedContraction::Impl{
-        q.spec, std::move(reduced), std::move(plan), std::nullopt, std::nullopt, here, &ranks, q.options, q.how,
-        std::move(machine), q.c.has_value(), reducing, too_large, now_seconds() - start - away});
+    auto impl = std::make_shared<PlannedContraction::Impl>(
+        PlannedContraction::Impl{q.spec, std::move(reduced), std::move(plan), std::nullopt, std::nullopt, here, &ranks,
+                                 q.options, q.how, std::move(machine), q.c.has_value(), reducing, too_large,
+                                 now_seconds() - start - away, a.source(), b.source()});
     if (a.made) impl->original_a = *q.a.shape;
     if (b.made) impl->original_b = *q.b.shape;
     impl->options.result_shape = nullptr;

@@ -27,6 +27,7 @@ struct PlannedContraction::Impl {
     std::int64_t reducing = 0;     // most bytes of tiles on a rank while operands are reduced
     std::exception_ptr too_large;  // why the result cannot be stored; null where it can
     double seconds = 0;
+    SourceKind source_a = SourceKind::stored, source_b = SourceKind::stored;  // before operands are reduced
     // What each execution would work out anew; none of a machine that is not here.
     std::unique_ptr<const PlanLayouts> layouts = {};       // where cores do the work
     std::shared_ptr<const TilePlaces> result_places = {};  // where the result fits
