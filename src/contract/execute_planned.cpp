@@ -90,6 +90,13 @@ void add_trace(ContractReport& report, bool traced, Communicator& ranks) {
     report.make_seconds = seconds[3] / report.ranks;
 }
 
+void require_planned_ranks(const char* name, const PlannedContraction::Impl& planned, const Communicator& ranks) {
+    require(&ranks == planned.ranks,
+            "{} is on another communicator ({} ranks) than the plan ({}): plan with the operands' communicator among "
+            "the resources",
+            name, ranks.size(), planned.ranks->size());
+}
+
 template <Scalar T>
 void require_operand(int number, const PlannedContraction::Impl& planned, const ContractOperand<T>& x,
                      const Shape& shape, SourceKind source, bool reduced, const Distribution& where) {
@@ -110,8 +117,7 @@ void require_operand(int number, const PlannedContraction::Impl& planned, const 
         return;
     }
     require(source == SourceKind::stored, "{} is stored, but the plan is for one that is made on demand", name);
-    require(&x.stored()->communicator() == planned.ranks, "{} is on other ranks ({} of them) than the plan ({})", name,
-            x.stored()->communicator().size(), planned.ranks->size());
+    require_planned_ranks(name, planned, x.stored()->communicator());
     if (!reduced && planned.ranks->size() > 1 && x.stored()->distribution() != where)
         user_error("{} is dealt to {}, but the plan is for {}", name, to_string(x.stored()->distribution()),
                    to_string(where));
@@ -121,8 +127,7 @@ template <Scalar T>
 void require_old(const PlannedContraction::Impl& planned, const Tensor<T>& old) {
     const Plan& plan = planned.plan;
     require_like_result(planned.spec, old.grid(), plan.c.grid());
-    require(&old.communicator() == planned.ranks, "C is on other ranks ({} of them) than the plan ({})",
-            old.communicator().size(), planned.ranks->size());
+    require_planned_ranks("C", planned, old.communicator());
     if (planned.ranks->size() > 1 && old.distribution() != plan.distribution_c)
         user_error("C is dealt to {}, but the plan is for {}", to_string(old.distribution()),
                    to_string(plan.distribution_c));

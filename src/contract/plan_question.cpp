@@ -221,6 +221,8 @@ void check_question(const PlanQuestion& q, const Resources& here) {
             q.options.filter);
     require(here.memory >= 0, "memory budget {} is negative", here.memory);
     require(here.device_memory >= 0, "device memory budget {} is negative", here.device_memory);
+    require(here.device_memory == 0 || !here.devices.empty(), "device memory budget {}: there are no devices",
+            here.device_memory);
     require_conjugate(q.options, 2, q.spec.text());
     if (q.c) require_like_result(q.spec, q.c->shape->grid(), grid);
 }

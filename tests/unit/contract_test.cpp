@@ -498,6 +498,9 @@ TEST(ContractBadInput, SaysWhatAndWhere) {
     o.filter = -1;
     expect_user_error([&] { contract("ik,kj->ij", a, b, {}, o); }, {"filter -1"});
     expect_user_error([&] { contract("ik,kj->ij", a, b, {.device_memory = -1}); }, {"device memory", "-1"});
+    expect_user_error([&] { contract("ik,kj->ij", a, b, {.device_memory = 7}); }, {"device memory budget 7", "no dev"});
+    expect_user_error([&] { contract("ik,kj->ij", a, b, {}, {}, {.blocks = Blocks::patches}); },
+                      {"blocks 'patches'", "no devices"});
     o = {};
     o.beta = 2;
     expect_user_error([&] { contract("ik,kj->ij", a, b, {}, o); }, {"beta", "contract_into"});
