@@ -75,8 +75,11 @@ bundle-sm80: packages ## build-sm80/tessera-bundle.tar.xz: the same with PTX of 
 cuda12: packages ## build-cuda12/tessera-bundle.tar.xz: the same against CUDA 12.5, by clang-19 where it is installed (docs/gpu.md)
 	@{ scripts/cuda12.sh build-cuda12 $(JOBS) && scripts/bundle.sh build-cuda12; } || [ $$? -eq 77 ]
 
-install: build ## install into PREFIX (default /usr/local)
-	@cmake --install build --prefix $(PREFIX)
+install: ## build the program and the libraries, install them into PREFIX (default /usr/local)
+	@scripts/install-packages.sh build
+	@cmake --preset release --log-level=WARNING $(CMAKE_OPTIONS) -DCMAKE_INSTALL_PREFIX=$(abspath $(PREFIX))
+	@cmake --build build --parallel $(JOBS) --target tessera_program tessera_libraries
+	@cmake --install build
 
 clean:
 	@rm -rf build build-*

@@ -27,6 +27,14 @@ CLI::Validator bytes_text() {
             ""};
 }
 
+std::int64_t read_bytes(const char* option, const std::string& text) {
+    try {
+        return parse_bytes(text);
+    } catch (const UserError& e) {
+        throw UserError(fmt::format("{}: {}", option, e.what()));
+    }
+}
+
 }  // namespace
 
 void add_devices(CLI::App& command, WhereOptions& where) {
@@ -44,9 +52,9 @@ void add_memory(CLI::App& command, WhereOptions& where, const std::string& help)
         ->check(bytes_text());
 }
 
-Budgets budgets_of(const WhereOptions& where, bool devices) {
+Budgets budgets_of(const WhereOptions& where, bool devices, const char* devices_option) {
     Budgets out;
-    if (!where.memory.empty()) out.host = parse_bytes(where.memory);
+    if (!where.memory.empty()) out.host = read_bytes("--memory", where.memory);
     if (where.device_memory.empty()) {
         if (devices && out.host > 0) {
             if (mpi_world().rank() == 0)
@@ -59,8 +67,8 @@ Budgets budgets_of(const WhereOptions& where, bool devices) {
         }
         return out;
     }
-    require(devices, "--device-memory {}: there are no devices; give --devices", where.device_memory);
-    if (where.device_memory != "auto") out.device = parse_bytes(where.device_memory);
+    require(devices, "--device-memory {}: there are no devices; give {}", where.device_memory, devices_option);
+    if (where.device_memory != "auto") out.device = read_bytes("--device-memory", where.device_memory);
     return out;
 }
 

@@ -25,7 +25,7 @@ void add_memory(CLI::App& command, WhereOptions& where, const std::string& help)
 struct Budgets {
     std::int64_t host = 0, device = 0;
 };
-Budgets budgets_of(const WhereOptions& where, bool devices);
+Budgets budgets_of(const WhereOptions& where, bool devices, const char* devices_option = "--devices");
 Resources resources_of(const WhereOptions& where, const CommonOptions& common);
 
 /// How: --algorithm --blocks --grid --block-share --chunk-share --block --depth --lookahead.

@@ -223,6 +223,8 @@ void check_options(const Options& o, const EinsumSpec& spec, const std::vector<s
         require(o.contraction.how.algorithm == "auto",
                 "--algorithm {}: spec '{}' has one operand, so there is none to choose", o.contraction.how.algorithm,
                 spec.text());
+        require(o.contraction.where.machine.empty(), "--machine {}: spec '{}' has one operand, so there is no plan",
+                o.contraction.where.machine, spec.text());
         require(!o.conjugate_b, "--conjugate-b: spec '{}' has one operand", spec.text());
     }
     for (const int n : o.conjugate)

@@ -1,5 +1,6 @@
 #include "planning.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/check.hpp"
@@ -16,16 +17,9 @@ constexpr int kMostRanks = 100'000;
 }  // namespace
 
 void add_source_of_b(CLI::App& command, std::string& b) {
-    command
-        .add_option("--source-b", b, "where tiles of B come from: auto, stored, host or device (made there on demand)")
-        ->capture_default_str();
-    command
-        .add_option_function<std::string>("--b",
-                                          [&b](const std::string& text) {
-                                              warn_renamed("--b", "--source-b");
-                                              b = text;
-                                          })
-        ->group("");
+    auto* option = command.add_option(
+        "--source-b", b, "where tiles of B come from: auto, stored, host or device (made there on demand)");
+    add_old_name(command, "--b", option->capture_default_str());
 }
 
 SourceKind source_of_b(const std::string& b, const Problem& problem, bool devices, bool devices_make) {
@@ -63,8 +57,12 @@ void add_planning(CLI::App& command, PlanningOptions& o, bool problem_required) 
 }
 
 PlannedProblem make_plan(const PlanningOptions& o, int threads) {
-    const auto machine = o.machine == "this" ? probe_machine(threads, o.ranks) : read_machine(o.machine).machine;
-    return make_plan(o, machine);
+    if (o.machine == "this") return make_plan(o, probe_machine(threads, o.ranks));
+    const auto known = known_machines();
+    const bool path = o.machine.find('/') != std::string::npos || o.machine.ends_with(".json");
+    require(path || known.empty() || std::ranges::find(known, o.machine) != known.end(),
+            "--machine {}: one of {}, this, or the path of a JSON file", o.machine, fmt::join(known, ", "));
+    return make_plan(o, read_machine(o.machine).machine);
 }
 
 PlannedProblem make_plan(const PlanningOptions& o, MachineModel machine) {
@@ -85,7 +83,7 @@ PlannedProblem make_plan(const PlanningOptions& o, MachineModel machine) {
             "--devices-per-rank {}: machine {} has no devices", machine.devices_per_rank, machine.name);
     Problem problem = make_problem(o.problem);
     const bool devices = machine.devices_per_rank > 0;
-    const auto budgets = budgets_of(o.where, devices);
+    const auto budgets = budgets_of(o.where, devices, "--devices-per-rank");
     const auto source = source_of_b(o.b, problem, devices, machine.device.make_bytes_per_second > 0);
     ContractOptions options;
     options.filter = o.filter;

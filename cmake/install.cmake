@@ -26,6 +26,9 @@ foreach(part IN LISTS TESSERA_COMPONENTS)
     string(APPEND target _shared)
   endif()
   install(TARGETS ${target} EXPORT Tessera-${part} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  if(TESSERA_TESTS AND NOT BUILD_SHARED_LIBS)  # as a shared build installs it, for the tests: --component shared
+    install(TARGETS tessera_${part}_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT shared EXCLUDE_FROM_ALL)
+  endif()
   install(EXPORT Tessera-${part} NAMESPACE Tessera:: DESTINATION ${package})
 
   set(TESSERA_PC_NAME tessera-${part})

@@ -51,10 +51,17 @@ void print_json(const nlohmann::json& object) {
     if (std::fflush(stdout) != 0) throw MachineError("stdout cannot be written");
 }
 
-void warn_renamed(const std::string& old_name, const std::string& new_name) {
-    if (mpi_world().rank() == 0)
-        fmt::print(stderr, "tessera: warning: {} is called {} now; the old name goes with the next release\n", old_name,
-                   new_name);
+void add_old_name(CLI::App& command, const std::string& old_name, CLI::Option* now) {
+    const auto take = [old_name, now](const std::string& text) {
+        const auto name = now->get_name();
+        if (now->count() > 0) throw CLI::ValidationError(old_name, "the old name of " + name + ", which is given too");
+        if (mpi_world().rank() == 0)
+            fmt::print(stderr, "tessera: warning: {} is called {} now; the old name goes with the next release\n",
+                       old_name, name);
+        now->add_result(text);
+        now->run_callback();  // it was passed over: it had no value then
+    };
+    command.add_option_function<std::string>(old_name, take)->group("");
 }
 
 int complain(const std::string& what, int exit_code) {

@@ -24,8 +24,8 @@ void print_json(const nlohmann::json& object);
 /// "tessera: what" on stderr, in one line; gives the exit code back.
 int complain(const std::string& what, int exit_code);
 
-/// Says that an option has another name now; the old one works for one more release.
-void warn_renamed(const std::string& old_name, const std::string& new_name);
+/// The name that an option had before: taken for one more release, hidden, with a warning; not beside the new one.
+void add_old_name(CLI::App& command, const std::string& old_name, CLI::Option* now);
 
 /// What a subcommand does once all words are parsed.
 using Action = std::function<void()>;

@@ -16,33 +16,25 @@ namespace tessera::app {
 
 namespace {
 
-std::string check_device(const std::string& text) {
-    return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos
-               ? ""
-               : fmt::format("'{}' is no device: a number from 0 on", text);
-}
-
-/// The spelling of 0.1, for one release more.
-CLI::Option* add_old(CLI::App& command, const std::string& old, const std::string& now, int& value) {
-    return command
-        .add_option_function<int>(old,
-                                  [&value, old, now](int given) {
-                                      value = given;
-                                      warn_renamed(old, now);
-                                  })
-        ->group("");
+/// none is no device, as a negative number is to the benchmarks.
+std::string read_device(std::string& text) {
+    if (text == "none")
+        text = "-1";
+    else if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos)
+        return fmt::format("'{}' is no device: one number from 0 on, or none", text);
+    return {};
 }
 
 void add_repeats(CLI::App& command, int& repeats, const std::string& help) {
-    command.add_option("--repeats", repeats, help)->capture_default_str()->check(CLI::Range(1, 1000));
-    add_old(command, "--repetitions", "--repeats", repeats)->check(CLI::Range(1, 1000));
+    auto* option = command.add_option("--repeats", repeats, help)->capture_default_str()->check(CLI::Range(1, 1000));
+    add_old_name(command, "--repetitions", option);
 }
 
 }  // namespace
 
 void add_device(CLI::App& command, int& device, const std::string& help) {
-    command.add_option("--devices", device, help)->check(check_device);
-    add_old(command, "--device", "--devices", device)->check(check_device);
+    auto* option = command.add_option("--devices", device, help)->transform(CLI::Validator(read_device, ""));
+    add_old_name(command, "--device", option);
 }
 
 Action add_sparse(CLI::App& app) {
@@ -162,7 +154,7 @@ Action add_transpose(CLI::App& app) {
     };
     auto o = std::make_shared<Options>();
     auto* command = app.add_subcommand("transpose", "tensor transposes against a copy and the scatter loop");
-    add_device(*command, o->bench.device, "CUDA device (default: the CPU)");
+    add_device(*command, o->bench.device, "number of one CUDA device, or none (default: none, the CPU)");
     command->add_option("--volume", o->bench.volumes, "elements (default: 37e6 77e6 141e6)")
         ->check(CLI::Range(bench::kLeastVolume, bench::kMostVolume));
     command->add_option("--rank", o->bench.ranks, "ranks (default: 2 to 8 and 15)")->check(CLI::Range(2, 16));
@@ -207,7 +199,7 @@ Action add_triples(CLI::App& app) {
     };
     auto o = std::make_shared<Options>();
     auto* command = app.add_subcommand("triples", "the eighteen CCSD(T) contractions, fused and not");
-    add_device(*command, o->bench.device, "CUDA device (default: the CPU)");
+    add_device(*command, o->bench.device, "number of one CUDA device, or none (default: none, the CPU)");
     command->add_option("--size", o->bench.sizes, "A B C D E long (default: all)")
         ->check(CLI::IsMember({"A", "B", "C", "D", "E", "long"}));
     command
@@ -238,7 +230,7 @@ Action add_grouped(CLI::App& app) {
     };
     auto o = std::make_shared<Options>();
     auto* command = app.add_subcommand("grouped", "lists of tile products on a CUDA device, against its DGEMM rate");
-    add_device(*command, o->bench.device, "CUDA device (this table has no CPU part)");
+    add_device(*command, o->bench.device, "number of one CUDA device (this table has no CPU part)");
     command->add_flag(
         "--peers", o->bench.peers,
         "time cuBLAS's DGEMM on the irregular row too, one call a product (of equal tiles its batched one "

@@ -5,7 +5,7 @@
 
 namespace tessera::app {
 
-/// Adds --devices, which takes one number.
+/// Adds --devices, which takes one number, or none (-1).
 void add_device(CLI::App& command, int& device, const std::string& help);
 
 Action add_contractions(CLI::App& app);

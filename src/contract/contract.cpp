@@ -130,6 +130,10 @@ Contraction<T> run_one(std::string_view text, const Tensor<T>& whole, const Tens
     require(here.devices.empty() && here.device_memory == 0,
             "spec '{}': has one operand, which the cores work on; give no devices", spec.text());
     require_conjugate(options, 1, spec.text());
+    require(!options.result_shape && !options.result_distribution,
+            "spec '{}': has one operand, whose tiles say which the result has and where; give no shape or distribution",
+            spec.text());
+    require(!options.conjugate_b, "spec '{}': has one operand, so there is no B to conjugate", spec.text());
     if (old) require_like_result(spec, old->grid(), grid);
     std::optional<Tensor<T>> part;
     if (!options.bounds.empty()) {

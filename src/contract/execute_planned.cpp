@@ -90,6 +90,13 @@ void add_trace(ContractReport& report, bool traced, Communicator& ranks) {
     report.make_seconds = seconds[3] / report.ranks;
 }
 
+void require_planned_ranks(const char* name, const PlannedContraction::Impl& planned, const Communicator& ranks) {
+    require(&ranks == planned.ranks,
+            "{} is on another communicator ({} ranks) than the plan ({}): plan with the operands' communicator among "
+            "the resources",
+            name, ranks.size(), planned.ranks->size());
+}
+
 template <Scalar T>
 void require_operand(int number, const PlannedContraction::Impl& planned, const ContractOperand<T>& x,
                      const Shape& shape, SourceKind source, bool reduced, const Distribution& where) {
@@ -104,15 +111,13 @@ void require_operand(int number, const PlannedContraction::Impl& planned, const 
     if (x.made()) {
         require(static_cast<bool>(x.made()->make), "operand {} is made on demand, but has no function to make it",
                 name);
-        require(reduced || source != SourceKind::stored, "{} is made on demand, but the plan is for a stored one",
-                name);
+        require(source != SourceKind::stored, "{} is made on demand, but the plan is for a stored one", name);
         require(source != SourceKind::device_made || makes_tiles(x.made()->on_device),
                 "{} has no way to be made by devices, but the plan is for that", name);
         return;
     }
     require(source == SourceKind::stored, "{} is stored, but the plan is for one that is made on demand", name);
-    require(&x.stored()->communicator() == planned.ranks, "{} is on other ranks ({} of them) than the plan ({})", name,
-            x.stored()->communicator().size(), planned.ranks->size());
+    require_planned_ranks(name, planned, x.stored()->communicator());
     if (!reduced && planned.ranks->size() > 1 && x.stored()->distribution() != where)
         user_error("{} is dealt to {}, but the plan is for {}", name, to_string(x.stored()->distribution()),
                    to_string(where));
@@ -122,8 +127,7 @@ template <Scalar T>
 void require_old(const PlannedContraction::Impl& planned, const Tensor<T>& old) {
     const Plan& plan = planned.plan;
     require_like_result(planned.spec, old.grid(), plan.c.grid());
-    require(&old.communicator() == planned.ranks, "C is on other ranks ({} of them) than the plan ({})",
-            old.communicator().size(), planned.ranks->size());
+    require_planned_ranks("C", planned, old.communicator());
     if (planned.ranks->size() > 1 && old.distribution() != plan.distribution_c)
         user_error("C is dealt to {}, but the plan is for {}", to_string(old.distribution()),
                    to_string(plan.distribution_c));
@@ -148,9 +152,9 @@ void require_operands(const PlannedContraction::Impl& planned, const ContractOpe
             name(ScalarTraits<T>::kind), name(plan.scalar));
     require(!planned.into || old, "the plan adds to a C: use execute_into");
     require(planned.into || !old, "the plan is not one of plan_into: execute it, or plan with the C");
-    require_operand(0, planned, a, planned.shape_a(), plan.source_a, planned.original_a.has_value(),
+    require_operand(0, planned, a, planned.shape_a(), planned.source_a, planned.original_a.has_value(),
                     plan.distribution_a);
-    require_operand(1, planned, b, planned.shape_b(), plan.source_b, planned.original_b.has_value(),
+    require_operand(1, planned, b, planned.shape_b(), planned.source_b, planned.original_b.has_value(),
                     plan.distribution_b);
     if (old) require_old(planned, *old);
 }

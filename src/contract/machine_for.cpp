@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/check.hpp"
+#include "base/hash.hpp"
 #include "base/parallel.hpp"
 #include "base/units.hpp"
 #include "comm/same_on_all.hpp"
@@ -33,14 +34,16 @@ MachineModel usual_rates(Communicator& ranks, const Resources& here) {
     return m;
 }
 
-/// Each rank reads the file: one that cannot, or reads another text, is found out by all.
+/// Each rank reads the file: one that cannot, or reads other figures, is found out by all.
 MachineModel rates_of_file(Communicator& ranks, const Resources& here) {
     MachineModel m;
     std::exception_ptr mine;
     std::string text;
     try {
         m = read_machine(here.machine).machine;
-        text = to_json(m);
+        std::uint64_t h = 0;
+        for (const char c : to_json(m)) h = combine(h, static_cast<unsigned char>(c));
+        text = fmt::format("{} ({:016x})", m.name, h);
     } catch (const UserError& e) {
         mine = std::current_exception();
         text = e.what();

@@ -41,6 +41,11 @@ std::string describe(const std::vector<IndexBounds>& bounds) {
     return text.empty() ? "none" : text;
 }
 
+std::string origin(const OperandShape& x) {
+    if (x.source == SourceKind::stored) return "stored, on " + describe(x.distribution);
+    return x.source == SourceKind::host_made ? "made by cores" : "made by devices";
+}
+
 /// Ranks that call with different things would build different plans.
 void require_same_call(Communicator& ranks, const PlanQuestion& q, const Resources& here) {
     if (ranks.size() == 1) return;
@@ -51,6 +56,10 @@ void require_same_call(Communicator& ranks, const PlanQuestion& q, const Resourc
         ranks, {{"the spec", q.spec.text()},
                 {"the shape of A", describe(*q.a.shape, o.filter > 0)},
                 {"the shape of B", describe(*q.b.shape, o.filter > 0)},
+                {"the shape of C", q.c ? describe(*q.c->shape, o.filter > 0) : "none"},
+                {"the origin of A", origin(q.a)},
+                {"the origin of B", origin(q.b)},
+                {"the origin of C", q.c ? origin(*q.c) : "none"},
                 {"alpha", fmt::format("{} + {}i", o.alpha.real(), o.alpha.imag())},
                 {"beta", fmt::format("{} + {}i", o.beta.real(), o.beta.imag())},
                 {"conjugation of A and B", fmt::format("{} {}", o.conjugates(0), o.conjugates(1))},
@@ -58,6 +67,7 @@ void require_same_call(Communicator& ranks, const PlanQuestion& q, const Resourc
                 {"bounds", describe(o.bounds)},
                 {"filter", fmt::format("{}", o.filter)},
                 {"the given result shape", o.result_shape ? describe(*o.result_shape, false) : "none"},
+                {"a machine file", here.machine.empty() ? "none" : "given"},
                 {"memory", fmt::format("{}", here.memory)},
                 {"device memory", fmt::format("{}", here.device_memory)},
                 {"the number of devices", fmt::format("{}", here.devices.size())},
@@ -96,14 +106,17 @@ std::int64_t bounds_bytes(const PlanQuestion& q, int n, const Communicator& rank
 struct Reduced {
     std::optional<Shape> made;  // where it is not the operand itself
     OperandShape operand;
+    SourceKind given = SourceKind::stored;  // of the operand itself, where it is another; cores reduce it
 
     Reduced(const PlanQuestion& q, int n, int ranks) : operand(n == 0 ? q.a : q.b) {
         if (!q.spec.needs_reduction(n)) return;
         const auto in = q.spec.labels(n), out = q.spec.reduced_labels(n);
         made = reduced_shape(*operand.shape, in, out);
+        if (operand.source != SourceKind::stored) given = SourceKind::host_made;
         const auto where = reduce_placement(operand.shape->grid(), in, out, ranks).result;
         operand = {*made, SourceKind::stored, ranks > 1 ? std::optional(where) : std::nullopt};
     }
+    SourceKind source() const { return made ? given : operand.source; }
     Reduced(const Reduced&) = delete;
     Reduced& operator=(const Reduced&) = delete;
 };
@@ -208,6 +221,8 @@ void check_question(const PlanQuestion& q, const Resources& here) {
             q.options.filter);
     require(here.memory >= 0, "memory budget {} is negative", here.memory);
     require(here.device_memory >= 0, "device memory budget {} is negative", here.device_memory);
+    require(here.device_memory == 0 || !here.devices.empty(), "device memory budget {}: there are no devices",
+            here.device_memory);
     require_conjugate(q.options, 2, q.spec.text());
     if (q.c) require_like_result(q.spec, q.c->shape->grid(), grid);
 }
@@ -276,9 +291,10 @@ PlannedContraction plan_here(const PlanQuestion& q, const Resources& here, Commu
 #ifndef NDEBUG
     validate(plan, {too_large ? 0 : here.memory, here.device_memory});
 #endif
-    auto impl = std::make_shared<PlannedContraction::Impl>(PlannedContraction::Impl{
-        q.spec, std::move(reduced), std::move(plan), std::nullopt, std::nullopt, here, &ranks, q.options, q.how,
-        std::move(machine), q.c.has_value(), reducing, too_large, now_seconds() - start - away});
+    auto impl = std::make_shared<PlannedContraction::Impl>(
+        PlannedContraction::Impl{q.spec, std::move(reduced), std::move(plan), std::nullopt, std::nullopt, here, &ranks,
+                                 q.options, q.how, std::move(machine), q.c.has_value(), reducing, too_large,
+                                 now_seconds() - start - away, a.source(), b.source()});
     if (a.made) impl->original_a = *q.a.shape;
     if (b.made) impl->original_b = *q.b.shape;
     impl->options.result_shape = nullptr;

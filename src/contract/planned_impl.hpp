@@ -27,6 +27,7 @@ struct PlannedContraction::Impl {
     std::int64_t reducing = 0;     // most bytes of tiles on a rank while operands are reduced
     std::exception_ptr too_large;  // why the result cannot be stored; null where it can
     double seconds = 0;
+    SourceKind source_a = SourceKind::stored, source_b = SourceKind::stored;  // before operands are reduced
     // What each execution would work out anew; none of a machine that is not here.
     std::unique_ptr<const PlanLayouts> layouts = {};       // where cores do the work
     std::shared_ptr<const TilePlaces> result_places = {};  // where the result fits
@@ -106,13 +107,14 @@ Communicator& ranks_of(const ContractOperand<T>& a, const ContractOperand<T>& b,
                        const Resources& here) {
     Communicator* ranks = nullptr;
     const auto meet = [&](Communicator* found, const char* what) {
-        require(!ranks || ranks == found, "{} is on other ranks ({} of them) than the operands before it ({})", what,
-                found->size(), ranks ? ranks->size() : 0);
+        require(!ranks || ranks == found,
+                "{} is another communicator ({} ranks) than that of the operands before it ({})", what, found->size(),
+                ranks ? ranks->size() : 0);
         ranks = found;
     };
-    if (a.stored()) meet(&a.stored()->communicator(), "A");
-    if (b.stored()) meet(&b.stored()->communicator(), "B");
-    if (old) meet(&old->communicator(), "C");
+    if (a.stored()) meet(&a.stored()->communicator(), "that of A");
+    if (b.stored()) meet(&b.stored()->communicator(), "that of B");
+    if (old) meet(&old->communicator(), "that of C");
     if (here.communicator) meet(here.communicator, "the communicator of the resources");
     return ranks ? *ranks : self_communicator();
 }

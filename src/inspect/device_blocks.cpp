@@ -384,6 +384,7 @@ void check_parameters(const Inspection& in) {
             "blocks 'patches': B is made on demand, each tile once: its columns stay whole (columns, worst_fit)");
     const auto& p = in.request.how.parameters;
     const bool devices = in.machine.devices_per_rank > 0;
+    require(wanted == Blocks::automatic || devices, "blocks '{}': there are no devices in this plan", name(wanted));
     const auto share = [&](const char* name, const std::optional<double>& x) {
         if (!x) return;
         require(*x > 0 && *x <= 1, "{} {}: a share of a device's memory, above 0 and up to 1", name, *x);

@@ -211,8 +211,13 @@ std::vector<std::string> known_machines() { return list_shared_data("machines", 
 MachineFile read_machine(const std::string& name_or_path) {
     const bool path = name_or_path.find('/') != std::string::npos || name_or_path.ends_with(".json");
     const auto found = path ? name_or_path : find_shared_data("machines/" + name_or_path + ".json");
-    require(!found.empty(), "machine '{}' is not known: there are {}, this, and paths to JSON files", name_or_path,
-            fmt::join(known_machines(), ", "));
+    if (found.empty()) {
+        const auto known = known_machines();
+        require(!known.empty(), "machine '{}' is not known, nor any other: no machine files are in {}", name_or_path,
+                fmt::join(shared_data_folders(), ", "));
+        user_error("machine '{}' is not known: there are {}, and paths to JSON files", name_or_path,
+                   fmt::join(known, ", "));
+    }
     std::error_code error;
     std::ifstream in(found, std::ios::binary);
     require(in.good() && !std::filesystem::is_directory(found, error), "machine file '{}' cannot be read", found);

@@ -1,6 +1,6 @@
 #!/bin/sh
-# One program that uses every component, against what install.sh installed: by find_package and by pkg-config; and
-# the README's program against the shared libraries of the build tree.
+# One program that uses every component, against what install.sh installed: by find_package and by pkg-config; the
+# README's program against the shared libraries of the build tree; and an energy against them installed.
 # usage: consumers.sh SOURCE BUILD
 set -eu
 source=$1
@@ -28,12 +28,36 @@ CODE
 g++ "$work/found/CMakeFiles/consumer.dir/all.cpp.o" $(pkg-config --libs tessera) -o "$work/by_pkg_config"
 TESSERA_SHARE=$prefix/share/tessera "$work/by_pkg_config" "$work" > "$work/output.txt"
 expected "$work/output.txt"
+# What `make install PREFIX=` builds finds the shared files of that prefix: the one object file that knows it is compiled
+# for this prefix, and takes the place of the archive's.
+make -n -C "$source" install PREFIX="$prefix" | grep -q -- "-DCMAKE_INSTALL_PREFIX=$prefix\$"
+cmake -G Ninja -S "$source" -B "$work/prefixed" -DCMAKE_INSTALL_PREFIX="$prefix" -DTESSERA_IO=OFF -DTESSERA_CUDA=OFF > "$work/configure.log"
+object=src/CMakeFiles/tessera_core_objects.dir/base/shared_data.cpp.o
+ninja -C "$work/prefixed" "$object" > "$work/build.log"
+g++ "$work/found/CMakeFiles/consumer.dir/all.cpp.o" "$work/prefixed/$object" $(pkg-config --libs tessera) -o "$work/prefixed/consumer"
+"$work/prefixed/consumer" "$work" > "$work/output.txt"
+expected "$work/output.txt"
 ! pkg-config --libs tessera-core | grep -iE 'hdf5|int2|png|blas' || { echo "tessera-core.pc names a foreign package" >&2; exit 1; }
 
 # Shared libraries: what the core's users call is to be seen, and the name carries the version.
 g++ -O1 "$build/install-test/abcd/CMakeFiles/abcd.dir/abcd.cpp.o" -L"$build/src" -Wl,-Bdynamic -ltessera_core -Wl,-rpath,"$build/src" -o "$work/shared"
 readelf -d "$work/shared" | grep -q 'NEEDED.*libtessera_core\.so\.[0-9]*\.[0-9]*\]'
 "$work/shared" | diff - "$build/install-test/abcd.txt"
+# Installed, outside of the folders that the system looks in, a library finds those that it uses.
+cmake --install "$build" --component shared --prefix "$work/shared_prefix" > "$work/install.log"
+libraries=$(dirname "$(find "$work/shared_prefix" -name libtessera_chem.so)")
+cat > "$work/energy.cpp" <<'CODE'
+#include <cstdio>
+#include <tessera/chem/energy.hpp>
+int main(int, char** argv) {
+    using namespace tessera::chem;
+    const auto h2 = parse_xyz("2\n\nH 0 0 0\nH 0 0 0.74\n", "h2");
+    std::printf("same 1\nrhf %.6f\n", energy(h2, {.method = Method::rhf, .basis_folder = argv[1]}).rhf);
+}
+CODE
+g++ -std=c++20 -I"$prefix/include" "$work/energy.cpp" -L"$libraries" -ltessera_chem -Wl,-rpath,"$libraries" -o "$work/energy"
+"$work/energy" "$prefix/share/tessera/basis" > "$work/output.txt"
+expected "$work/output.txt"
 # Nothing else is to be seen: no kernel, no planner, no pool.
 for part in core io chem; do
     nm -DC --defined-only "$build/src/libtessera_$part.so" > "$work/$part.symbols"

@@ -41,7 +41,7 @@ FOREIGN = [  # header, where it may stand
 # A back end is a folder: above it nobody names one, save in comments and in words for people (TESSERA_BUILT_CUDA is
 # such words, from the build).
 BACK_END = re.compile(r"\b(?!TESSERA_BUILT_CUDA\b)\w*cuda\w*", re.I)
-BACK_END_FOLDERS = re.compile(r"/cuda/|/cuda_stub/|^src/device/")
+BACK_END_FOLDERS = re.compile(r"/cuda/|/cuda_stub/")
 NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 

@@ -468,11 +468,30 @@ TEST(ContractAcrossRanks, DifferentCallsAreRefused) {
     refused("ik,kj->ij", {.memory = last ? 1 << 30 : 1 << 29}, {}, {}, "memory is '1073741824'");
     refused("ik,kj->ij", {.machine = last ? "summit" : "laptop"}, {}, {}, "the machine file is '");
     refused("ik,kj->ij", {.machine = last ? "no-such" : "laptop"}, {}, {}, "the machine file is '");
+    refused("ik,kj->ij", {.machine = last ? "laptop" : ""}, {}, {}, "a machine file is 'given'");
     refused("ik,kj->ij", {}, {.conjugate_a = last}, {}, "conjugation of A and B is 'true false'");
     ContractOptions options;
     if (last) options.result_distribution = Distribution::even({t, t}, ranks.size());
     refused("ik,kj->ij", {}, options, {}, "distribution is '");
     EXPECT_EQ(contract("ik,kj->ij", x, x).report.ranks, ranks.size());
+
+    // Operands of one shape, but made on one rank, or dealt otherwise.
+    const Shape& shape = x.shape();
+    const OperandShape stored(shape, SourceKind::stored, x.distribution()), made(shape, SourceKind::host_made),
+        elsewhere(shape, SourceKind::stored, Distribution(ranks.size(), {{}, {}}));
+    const auto plan_refused = [&](const OperandShape& a, const OperandShape& b, const OperandShape& c,
+                                  const std::string& word) {
+        try {
+            plan_into<double>("ik,kj->ij", a, b, c, {.communicator = &ranks}, {.beta = 1});
+            ADD_FAILURE() << "rank " << ranks.rank() << " went on: " << word;
+        } catch (const UserError& e) {
+            EXPECT_NE(std::string(e.what()).find(word), std::string::npos) << e.what();
+        }
+    };
+    plan_refused(last ? made : stored, stored, stored, "the origin of A is 'made by cores'");
+    plan_refused(stored, last ? made : stored, stored, "the origin of B is 'made by cores'");
+    plan_refused(last ? elsewhere : stored, stored, stored, "the origin of A is 'stored, on ");
+    plan_refused(stored, stored, last ? elsewhere : stored, "the origin of C is 'stored, on ");
 }
 
 }  // namespace

@@ -27,6 +27,16 @@ class Bench(unittest.TestCase):
         for word in ("warning: --device is called --devices now", "warning: --repetitions is called --repeats now"):
             self.assertIn(word, done.stderr)
         self.assertNotIn("--repetitions", run("bench", "sparse", "--help").stdout)
+        for arguments, word in [
+            (["sparse", "--repetitions", "x"], "--repeats"),
+            (["sparse", "--repetitions", 0], "--repeats"),
+            (["transpose", "--device", "x"], "--devices: 'x' is no device: one number from 0 on, or none"),
+            (["transpose", "--devices", "0,0"], "--devices: '0,0' is no device: one number from 0 on, or none"),
+            (["transpose", "--devices", 0, "--device", 0], "--device: the old name of --devices, which is given too"),
+        ]:
+            self.assertIn(word, run("bench", *arguments, code=2).stderr)
+        run("bench", "transpose", "--volume", "1e6", "--rank", 8, "--samples", 1, "--quiet", "--devices", "none")
+        self.assertIn("say which with --devices", run("bench", "grouped", "--devices", "none", code=2).stderr)
 
     def test_without_its_program_bench_says_how_to_build_it(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -344,6 +354,7 @@ class PlanAndSimulate(unittest.TestCase):
         old = run("run", problem, "--b", "host", "--json")  # its name before 0.2
         self.assertIn("--b is called --source-b", old.stderr)
         self.assertEqual(json.loads(old.stdout)["checksum"], made["host"]["checksum"])
+        self.assertIn("--b: the old name", run("run", problem, "--b", "host", "--source-b", "stored", code=2).stderr)
         run("run", "alkane:6:v2:min", "--source-b", "host", "--memory", "30MiB")  # too little for a B that is stored
 
     def test_own_machine_file_and_what_is_wrong_with_it(self):
@@ -370,7 +381,7 @@ class PlanAndSimulate(unittest.TestCase):
             (["plan"], 2, "problem"),
             (["simulate"], 2, "problem"),
             (["simulate", "--papers", "blocks:8,64,0.5"], 2, "--papers"),
-            (["plan", "blocks:8,64,0.5", "--machine", "sumit"], 2, "summit"),
+            (["plan", "blocks:8,64,0.5", "--machine", "sumit"], 2, "summit, this, or"),
             (["plan", "blocks:8,64,0.5", "--machine", "/no/such.json"], 2, "/no/such.json"),
             (["plan", *problem, "--ranks", "0"], 2, "ranks"),
             (["plan", *problem, "--ranks", "x"], 2, "ranks"),
@@ -382,12 +393,16 @@ class PlanAndSimulate(unittest.TestCase):
             (["plan", *problem, "--source-b", "magic"], 2, "magic"),
             (["plan", *problem, "--source-b", "device", "--devices-per-rank", "0"], 2, "device"),
             (["plan", *problem, "--device-memory", "1KiB"], 3, "smallest"),
-            (["plan", *problem, "--memory", "lots"], 2, "lots"),
+            (["plan", *problem, "--memory", "lots"], 2, "--memory: size 'lots'"),
+            (["run", "blocks:8,64,0.5", "--memory", "8gigs"], 2, "--memory: size '8gigs'"),
+            (["plan", "blocks:8,64,0.5", "--machine", "laptop", "--device-memory", "1GiB"], 2, "--devices-per-rank"),
             (["plan", *problem, "--filter", "-1"], 2, "-1"),
             (["plan", "blocks:8,64,0.5", "--machine", "laptop", "--devices-per-rank", "2"], 2, "laptop"),
             (["simulate", *problem, "--trace", "/no/such/folder/out.json"], 2, "/no/such/folder"),
             (["run", "blocks:8,64,0.5", "--source-b", "magic"], 2, "magic"),
-            (["run", "blocks:8,64,0.5", "--machine", "sumit"], 2, "summit"),
+            (["run", "blocks:8,64,0.5", "--machine", "sumit"], 2, "summit, and paths"),
+            (["run", "blocks:8,64,0.5", "--machine", "this"], 2, "'this' is not known"),
+            (["contract", "ij->ji", "--a", "none.npy", "--machine", "nope"], 2, "--machine nope"),
             (["run", "blocks:8,64,0.5", "--device-memory", "1GiB"], 2, "no devices"),
             (["run", "blocks:8,64,0.5", "--source-b", "device"], 2, "no devices"),
             (["run", "alkane:6:v2:min", "--source-b", "stored", "--memory", "30MiB"], 3, "smallest"),

@@ -481,6 +481,14 @@ TEST(ContractBadInput, SaysWhatAndWhere) {
     expect_user_error([&] { contract("i1,kj->ij", a, b); }, {"'1'", "position 2"});
     expect_user_error([&] { contract("ij->ji", a, b); }, {"one operand"});
     expect_user_error([&] { contract("ij,jk->ik", a); }, {"two operands"});
+    const Shape result = Shape::dense({t4, t3});
+    expect_user_error([&] { contract("ij->ji", a, {}, {.result_shape = &result}); }, {"one operand", "no shape"});
+    expect_user_error(
+        [&] {
+            contract("ij->ji", a, {}, {.result_distribution = Distribution(1, {{}, {}})});
+        },
+        {"one operand", "distribution"});
+    expect_user_error([&] { contract("ij->ji", a, {}, {.conjugate_b = true}); }, {"no B to conjugate"});
     expect_user_error([&] { contract_into<double>("ik,kj->ij", a, b, c); },
                       {"label 'i' is 4 in", "index 0 of C", "3 in"});
     ContractOptions o;
@@ -490,6 +498,9 @@ TEST(ContractBadInput, SaysWhatAndWhere) {
     o.filter = -1;
     expect_user_error([&] { contract("ik,kj->ij", a, b, {}, o); }, {"filter -1"});
     expect_user_error([&] { contract("ik,kj->ij", a, b, {.device_memory = -1}); }, {"device memory", "-1"});
+    expect_user_error([&] { contract("ik,kj->ij", a, b, {.device_memory = 7}); }, {"device memory budget 7", "no dev"});
+    expect_user_error([&] { contract("ik,kj->ij", a, b, {}, {}, {.blocks = Blocks::patches}); },
+                      {"blocks 'patches'", "no devices"});
     o = {};
     o.beta = 2;
     expect_user_error([&] { contract("ik,kj->ij", a, b, {}, o); }, {"beta", "contract_into"});

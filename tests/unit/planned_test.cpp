@@ -107,6 +107,13 @@ TEST(Planned, DiagonalsAndSumsOfAnOperandArePlannedFromShapesToo) {
         EXPECT_LE(expected.tensor.shape().norm_of(s), planned.plan().c.norm_of(s));
     expect_refused([&] { plan("iilk,kj->ij", a, b, here, {.filter = 1e-3}); }, {"filter 0.001", "diagonal"});
     EXPECT_NO_THROW(contract("iilk,kj->ij", a, b, here, {.filter = 1e-3}));
+    // A plan for tiles that are made has no room for a whole stored operand beside its diagonal, nor the other way
+    // round.
+    const GeneratedTensor<double> made{a.shape(),
+                                       [](const TileInfo&, std::span<double> t) { std::ranges::fill(t, 1.0); }};
+    expect_refused([&] { execute(plan("iilk,kj->ij", made, b, here), a, b); }, {"A is stored"});
+    expect_refused([&] { execute(planned, made, b); }, {"A is made on demand"});
+    EXPECT_NO_THROW(execute(plan("iilk,kj->ij", made, b, here), made, b));
 }
 
 TEST(Planned, AFilterBindsItToTheNorms) {
