@@ -83,19 +83,23 @@ PythonTensor from_blocks(const Sizes& tilings, const Ordinals& ordinals, const n
     if (dtype) kind = kind_of(*dtype);
     for (std::size_t i = 0; i < count; ++i) {
         const TileOrdinal tile{ordinals.data()[i]};
-        arrays.emplace_back(nb::object(blocks[i]),
-                            "block " + std::to_string(i) + " at " + to_string(grid.coordinates(tile)));
+        const auto name = [&] { return "block " + std::to_string(i) + " at " + to_string(grid.coordinates(tile)); };
+        try {
+            arrays.emplace_back(nb::object(blocks[i]), "");
+        } catch (const UserError& e) {
+            throw UserError(name() + e.what());
+        }
         const auto& x = arrays.back();
         if (!(x.extents == grid.tile_extents(tile)))
-            throw UserError(x.name() + " has shape " + to_string(x.extents) + ", its tile has " +
+            throw UserError(name() + " has shape " + to_string(x.extents) + ", its tile has " +
                             to_string(grid.tile_extents(tile)));
+        if (dtype && common_kind(*kind, x.kind()) != *kind)
+            throw UserError(name() + " has elements of type " + std::string(tessera::name(x.kind())) + ", dtype is " +
+                            *dtype);
         if (!dtype) kind = kind ? common_kind(*kind, x.kind()) : x.kind();
     }
-    for (auto& x : arrays) {
-        if (common_kind(*kind, x.kind()) != *kind)
-            throw UserError(x.name() + " has elements of type " + std::string(name(x.kind())) + ", dtype is " + *dtype);
+    for (auto& x : arrays)
         if (x.kind() != *kind) x = std::move(x).as(*kind);
-    }
     std::vector<std::size_t> order(count);
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::sort(order.begin(), order.end(),
@@ -202,6 +206,21 @@ nb::object tile_of(const PythonTensor& x, std::int64_t slot) {
         **kept);
 }
 
+/// Every block in an array of its own, which may be written to.
+nb::list copies_of(const PythonTensor& x) {
+    return read(x, []<Scalar T>(const Tensor<T>& t) {
+        nb::list out;
+        for (std::int64_t slot = 0; slot < t.tile_count(); ++slot) {
+            const auto tile = t.tile(slot);
+            const auto copy = PythonArray::result(
+                empty_array(t.grid().tile_extents(t.shape().tile(slot)), ScalarTraits<T>::kind), "a copy");
+            std::copy(tile.begin(), tile.end(), copy.template view<T>().data);
+            out.append(copy.object());
+        }
+        return out;
+    });
+}
+
 /// Into an array of zeros.
 void to_dense(const PythonTensor& x, nb::object out) {
     const auto to = PythonArray::result(std::move(out), "out");
@@ -296,6 +315,7 @@ void bind_tensors(nb::module_& module) {
                  return read(x, [&](auto& t) { return t.shape().find(TileOrdinal{ordinal}); });
              })
         .def("tile", &tile_of, "slot"_a, nb::sig("def tile(self, slot: int) -> numpy.typing.NDArray"))
+        .def("copies", &copies_of)
         .def("to_dense", &to_dense, "out"_a)
         .def("filter",
              [](const PythonTensor& x, double threshold) {

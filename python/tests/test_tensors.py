@@ -259,7 +259,7 @@ WRONG = [
     (lambda: ts.contract("ij,jk->ik", np.ones((2, 2)), np.ones((2, 2))), "^A is a float64 array"),
     (lambda: ts.contract("ij,jk->ik", square(2), None, beta=1), "beta"),
     (lambda: ts.contract("ij,jk->ik", square(2), square(3)), "label 'j'"),
-    (lambda: ts.contract("ij,jk", square(2), square(2)), "no '->'"),
+    (lambda: ts.contract("ij,jk->iz", square(2), square(2)), "label 'z' of the result stands in no operand"),
     (lambda: ts.contract("ij,jk->ik", square(2), square(2).astype("f4")), "B has another dtype"),
     (lambda: ts.contract("ij,jk->ik", square(2), square(2), out=square(2).astype("f4")), "out has another dtype"),
     (lambda: ts.contract("ij,jk->ik", square(2), square(2), out=square(3), beta=1), "label 'i'"),
