@@ -17,6 +17,7 @@ namespace {
 
 constexpr char kFormat[] = "tessera-checkpoint";
 constexpr std::int64_t kVersion = 1;
+constexpr std::int64_t kMostIterations = 1'000'000'000;  // counted on from in an int
 constexpr double kSameSpace = 1e-4;  // how far orbitals of the same functions may be from orthonormal
 constexpr double kSamePlace = 1e-6;  // bohr: how far an atom may be from where it was, for messages
 
@@ -130,7 +131,10 @@ Parts read_parts(const std::string& path, const OrbitalCounts& now, const Checkp
         out.differs = fmt::format("; its basis is {}", basis);
     if (moved > kSamePlace)
         out.differs += fmt::format("; its atoms stand up to {:.2g} Angstrom elsewhere", moved * kBohrInAngstrom);
-    out.numbers = {static_cast<double>(file.integer("iteration"))};
+    const auto iteration = file.integer("iteration");
+    require(iteration >= 0 && iteration <= kMostIterations, "checkpoint {}: its iteration is {}, not 0 to {}", path,
+            iteration, kMostIterations);
+    out.numbers = {static_cast<double>(iteration)};
     const auto append = [&](const std::string& name, const std::vector<std::int64_t>& extents) {
         const auto values = file.reals(name, extents);
         out.numbers.insert(out.numbers.end(), values.begin(), values.end());

@@ -21,6 +21,7 @@
 #include "device/discovery.hpp"
 #include "tessera/base/cpu.hpp"
 #include "tessera/io/file.hpp"
+#include "tessera/machine/machine_file.hpp"
 #include "tessera/storage/memory.hpp"
 
 namespace tessera::chem {
@@ -184,7 +185,13 @@ void Calculation::check() {
     require(options_.screen >= 0 && std::isfinite(options_.screen), "screening threshold {} is not a number >= 0",
             options_.screen);
     require(options_.share_from >= 0, "{} multiply-adds to share from is not a number >= 0", options_.share_from);
-    for (const int device : options_.here.devices) device::info(device);  // throws where there is none
+    const Resources& here = options_.here;
+    for (const int device : here.devices) device::info(device);  // throws where there is none
+    require(here.memory >= 0, "memory budget {} is negative", here.memory);
+    require(here.device_memory >= 0, "device memory budget {} is negative", here.device_memory);
+    require(here.device_memory == 0 || !here.devices.empty(), "device memory budget {}: there are no devices",
+            here.device_memory);
+    if (!here.machine.empty()) read_machine(here.machine);  // throws where there is none
     require(options_.tile >= 1, "tiles of {} orbitals: at least one is needed", options_.tile);
     require(options_.abcd == Abcd::stored || !fitted(),
             "abcd direct: df integrals over four virtuals are never stored");

@@ -70,7 +70,7 @@ bool TensorWork::for_devices(std::string_view spec, const RealOperand& a, const 
 }
 
 Resources TensorWork::cores_for(std::string_view spec, const Shape& a, const Shape* b) const {
-    return {.threads = threads_for(spec, a, b, threads_), .machine = workers_.here.machine};
+    return {.threads = threads_for(spec, a, b, threads_)};
 }
 
 /// What does not fit there runs on the cores.
@@ -79,6 +79,7 @@ auto TensorWork::on_devices(const Resources& cores, const Run& run) {
     Resources there = cores;
     there.devices = workers_.here.devices;
     there.device_memory = workers_.here.device_memory;
+    there.machine = workers_.here.machine;
     there.memory = 0;  // tiles pass through staging; what is made is not kept
     try {
         return run(there);
@@ -96,6 +97,7 @@ Contraction<double> TensorWork::shared_product(std::string_view spec, const Real
     if (shared) {
         cores.memory = 0;
         cores.communicator = workers_.here.communicator;
+        cores.machine = workers_.here.machine;
         if (a.stored()) dealt[0] = deal(*a.stored(), *workers_.here.communicator, threads_);
         if (b.stored()) dealt[1] = deal(*b.stored(), *workers_.here.communicator, threads_);
     }

@@ -88,6 +88,8 @@ def main():
         changed(set_attribute("version", 2), "format 2")
         changed(set_attribute("format", "other"), "'other'")
         changed(set_attribute("functions", "seven"), "not an integer")
+        changed(set_attribute("iteration", np.int64(2**40)), "its iteration is 1099511627776")
+        changed(set_attribute("iteration", np.int64(-5)), "its iteration is -5")
         changed(lambda f: f["molecule/elements"].__setitem__(0, 16), "another molecule")
 
         def flat(f):
@@ -102,7 +104,7 @@ def main():
         file.write_bytes(good)
         again = run()
         assert again["iterations_before"] == out["iterations"], again
-    print(f"read a checkpoint with h5py {h5py.__version__}, damaged it in 20 ways")
+    print(f"read a checkpoint with h5py {h5py.__version__}, damaged it in 22 ways")
 
 
 if __name__ == "__main__":

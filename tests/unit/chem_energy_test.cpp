@@ -1,6 +1,7 @@
 // Energies against those of other programs, and what must leave them as they are.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -496,6 +497,26 @@ TEST(Energy, GoesOnFromACheckpoint) {
     other.atoms[0].at[2] += 1;
     EXPECT_THROW(energy(other, o), UserError);
     fs::remove(path);
+}
+
+TEST(Energy, WhereItRunsIsCheckedFirstAndAMachineFileReadOnce) {
+    const auto m = molecule("h2o");
+    EnergyOptions o;
+    o.method = Method::ccsd;
+    o.basis = "sto-3g";
+    for (const Resources& here :
+         {Resources{.memory = -5}, {.device_memory = -5}, {.device_memory = 1 << 30}, {.machine = "no-such-machine"}}) {
+        o.here = here;
+        EXPECT_THROW(energy(m, o), UserError);
+    }
+    o.here = {};
+    const double usual = energy(m, o).total;
+    const auto file = fs::temp_directory_path() / fmt::format("tessera_machine_{}.json", getpid());
+    fs::copy_file(find_shared_data("machines/summit.json"), file);
+    o.here.machine = file;
+    o.log = [&](const std::string&) { fs::remove(file); };
+    EXPECT_EQ(energy(m, o).total, usual);
+    EXPECT_FALSE(fs::exists(file));
 }
 
 }  // namespace

@@ -46,7 +46,8 @@ struct EnergyOptions {
     std::int64_t tile = 32;  // about this many orbitals in a tile
     /// Where: ranks share the work of large contractions and of the triples, each holding all tensors (none: this
     /// process); memory is of the whole process, and what may need more is refused; devices take large contractions and
-    /// the triples, and what does not fit there runs on the cores.
+    /// the triples, and what does not fit there runs on the cores. The rates of a machine file plan what ranks share
+    /// and what devices take.
     Resources here = {};
     /// Multiply-adds from which on a contraction pays for messages.
     double share_from = 5e7;
