@@ -12,6 +12,7 @@
 #include "tessera/index/contraction_spec.hpp"
 #include "tessera/io/hdf5.hpp"
 #include "tessera/io/npy.hpp"
+#include "tessera/machine/machine_file.hpp"
 #include "tessera/plan/plan.hpp"
 #include "tessera/simulate/simulate.hpp"
 #include "tessera/storage/memory.hpp"
