@@ -357,6 +357,14 @@ class PlanAndSimulate(unittest.TestCase):
         self.assertIn("--b: the old name", run("run", problem, "--b", "host", "--source-b", "stored", code=2).stderr)
         run("run", "alkane:6:v2:min", "--source-b", "host", "--memory", "30MiB")  # too little for a B that is stored
 
+    def test_without_its_files_it_says_where_it_looked(self):
+        alone = self.folder / "tessera"
+        shutil.copy(PROGRAM, alone)
+        done = subprocess.run([alone, "run", "blocks:4,8,0.5", "--machine", "summit"], capture_output=True, text=True, timeout=60)
+        if done.returncode == 0:
+            self.skipTest("an installed Tessera has the files")
+        self.assertIn(f"no machine files are in {self.folder}/share/tessera, ", done.stderr)
+
     def test_own_machine_file_and_what_is_wrong_with_it(self):
         path = self.folder / "own.json"
         path.write_text('{"name": "own", "threads_per_rank": 4, "gemm": {"flops_per_second": 1e11}, "network": {"bytes_per_second": 1e9}}')
