@@ -44,7 +44,8 @@ Action add_sparse(CLI::App& app) {
         std::string part = "all";
     };
     auto o = std::make_shared<Options>();
-    auto* command = app.add_subcommand("sparse", "small tiles at 10 to 0.01 % occupancy, and what permuted layouts cost");
+    auto* command =
+        app.add_subcommand("sparse", "small tiles at 10 to 0.01 % occupancy, and what permuted layouts cost");
     command->add_flag("--peers", o->bench.peers,
                       "time DBCSR too, on 1 and 2 ranks, where it is installed (make bench-packages)");
     command->add_option("--part", o->part, "all, blocks (the small tiles) or permuted (the layouts)")

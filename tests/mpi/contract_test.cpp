@@ -16,8 +16,8 @@
 #include "tessera/comm/mpi.hpp"
 #include "tessera/comm/world.hpp"
 #include "tessera/contract/contract.hpp"
-#include "tessera/tensor/slice.hpp"
 #include "tessera/contract/einsum.hpp"
+#include "tessera/tensor/slice.hpp"
 
 namespace tessera {
 namespace {

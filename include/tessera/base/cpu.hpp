@@ -15,8 +15,8 @@ enum class Isa { scalar, avx2, avx512 };
 Isa detected_isa();
 std::string_view name(Isa isa);
 
-/// Of a core, in bytes; the last level is shared by some. What the system does not tell is a common size. They steer how
-/// work is cut into blocks, which changes no bit of a result.
+/// Of a core, in bytes; the last level is shared by some. What the system does not tell is a common size. They steer
+/// how work is cut into blocks, which changes no bit of a result.
 struct CacheSizes {
     std::int64_t l1 = 0, l2 = 0, l3 = 0;
 };
