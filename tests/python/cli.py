@@ -124,7 +124,7 @@ class Run(unittest.TestCase):
             (["run", "blocks:4,8,0.5", "--devices", "9999"], 3, "--devices 9999"),
             (["run", "blocks:4,8,0.5", "--devices", "10000"], 3, "--devices 10000"),
             (["run", "blocks:4,8,0.5", "--devices", "0,99999999999999"], 3, "--devices 0,99999999999999"),
-            (["bench", "grouped", "--devices", "-1"], 2, "'-1' is no device: a number from 0 on"),
+            (["bench", "grouped", "--devices", "-1"], 2, "'-1' is no device: one number from 0 on, or none"),
             (["run", "blocks:4,8,0.5", "--devices", "none", "--trace", "x.json"], 2, "--trace"),
             (["run", "blocks:4,8,0.5", "--memory", "100B"], 3, "smallest"),
             (["bench", "triples", "--size", "Z"], 2, "Z"),

@@ -269,7 +269,7 @@ TEST(ArrayInput, IsRefusedBeforeAnythingIsWritten) {
     };
     const ArrayView<double> vc(c.data(), {4, 4});
     refused("ik,kj->ij", va, va, vc, "label 'k' has 6 elements in A and 4 in B");
-    refused("ikl,kj->ij", va, vb, vc, "A has 2 indices, the spec says 3");
+    refused("ikl,kj->ij", va, vb, vc, "A has rank 2, but its labels 'ikl' have 3");
     refused("ik,kj->ij", va, vb, ArrayView<double>(c.data(), {4, 5}),
             "label 'j' has 4 elements in B and 5 in the result");
     refused("ik,kj->ij", ArrayView<const double>(a.data(), {4, -6}), vb, vc, "index 1 of A has extent -6");
