@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <optional>
 
 #include "base/check.hpp"
@@ -13,6 +14,7 @@
 #include "tessera/base/cpu.hpp"
 #include "tessera/comm/world.hpp"
 #include "tessera/contract/einsum.hpp"
+#include "tessera/index/automatic_tiling.hpp"
 #include "tessera/io/file.hpp"
 #include "tessera/io/hdf5.hpp"
 #include "tessera/io/npy.hpp"
@@ -26,7 +28,7 @@ struct Options {
     ContractionOptions contraction;
     std::string spec, a, b, out;
     std::vector<std::string> files;  // all operands, instead of --a and --b
-    std::int64_t tile = 0;
+    std::string tile = "auto";
     bool conjugate_a = false, conjugate_b = false;
     std::vector<int> conjugate;  // by number from 1
 };
@@ -34,21 +36,30 @@ struct Options {
 bool is_npy(const std::string& path) { return path.ends_with(".npy"); }
 bool is_hdf5(const std::string& path) { return path.ends_with(".h5") || path.ends_with(".hdf5"); }
 
-/// Dealt to the ranks that there are.
-AnyTensor read_file(const std::string& path, const Options& o) {
-    if (!is_npy(path)) return read_any(path, o.common.threads, mpi_world());
-    const auto tilings = [&](const IndexVector& extents) {
-        std::vector<Tiling> all;
-        for (auto e : extents) all.push_back(Tiling::uniform(e, o.tile > 0 ? o.tile : std::max<std::int64_t>(1, e)));
-        return TileGrid(std::move(all));
-    };
-    return read_npy_tensor(path, tilings, mpi_world());
+using TilingOf = std::map<char, Tiling>;  // by label
+
+/// The tiles of a dense array: those that its labels have elsewhere, or of the size that was asked for, or `automatic`.
+TileGrid tiles_of(const Options& o, const std::string& labels, const TilingOf& known, const IndexVector& extents,
+                  const TileGrid& automatic) {
+    std::vector<Tiling> all;
+    for (int d = 0; d < extents.size(); ++d) {
+        const auto at =
+            d < static_cast<int>(labels.size()) ? known.find(labels[static_cast<std::size_t>(d)]) : known.end();
+        if (o.tile != "auto")
+            all.push_back(Tiling::uniform(extents[d], std::stoll(o.tile)));
+        else if (at != known.end() && at->second.extent() == extents[d])
+            all.push_back(at->second);
+        else
+            all.push_back(automatic.tiling(d));
+    }
+    return TileGrid(std::move(all));
 }
 
-/// What is wrong with a file is said of the operand that it is.
-AnyTensor read(const char* operand, const std::string& path, const Options& o) {
+/// Dealt to the ranks that there are. What is wrong with a file is said of the operand that it is.
+template <class Tiles>
+AnyTensor read(const std::string& operand, const std::string& path, const Options& o, const Tiles& tiles) {
     try {
-        return read_file(path, o);
+        return is_npy(path) ? read_npy_tensor(path, tiles, mpi_world()) : read_any(path, o.common.threads, mpi_world());
     } catch (const UserError& e) {
         throw UserError(fmt::format("{}: {}", operand, e.what()));
     }
@@ -207,8 +218,7 @@ void check_options(const Options& o, const EinsumSpec& spec, const std::vector<s
     require(count > 1 || o.contraction.where.devices == "none",
             "--devices {}: spec '{}' has one operand, which the cores work on", o.contraction.where.devices,
             spec.text());
-    require(o.tile >= 0, "--tile {} is negative", o.tile);
-    require(o.tile == 0 || std::any_of(files.begin(), files.end(), is_npy),
+    require(o.tile == "auto" || std::any_of(files.begin(), files.end(), is_npy),
             "--tile {} is for .npy operands; {} already has its tiles, as the file says", o.tile, files[0]);
     require(count != 2 || files.size() != 1, "spec '{}' has two operands: give the second one with --b", spec.text());
     require(count != 1 || files.size() != 2, "spec '{}' has one operand, but {} is given too", spec.text(),
@@ -248,23 +258,42 @@ void run(const Options& o) {
     request.what.conjugate_b = o.conjugate_b;
     for (const int n : o.conjugate) request.what.conjugate.push_back(n - 1);
 
-    std::vector<AnyTensor> operands;
+    // Dense arrays come last: they take the tiles that other operands have.
+    const auto count = static_cast<int>(files.size());
+    std::vector<AnyTensor> operands(files.size());
     std::vector<IndexVector> extents;
     std::vector<const TileGrid*> grids;
-    const auto count = static_cast<int>(files.size());
+    const EinsumSpec given(o.spec);
+    TilingOf known;
+    for (const bool dense : {false, true})
+        for (int n = 0; n < count; ++n) {
+            const auto& file = files[static_cast<std::size_t>(n)];
+            const auto& labels = given.operands[static_cast<std::size_t>(n)];
+            if (is_npy(file) != dense) continue;
+            auto& x = operands[static_cast<std::size_t>(n)];
+            x = read(operand_name(n, count), file, o, [&](const IndexVector& e) {
+                return tiles_of(o, given.has_ellipsis() ? "" : labels, known, e, automatic_grid(o.spec, n, e));
+            });
+            const auto& grid = shape_of(x).grid();
+            if (!given.has_ellipsis())
+                for (int d = 0; d < std::min(grid.rank(), static_cast<int>(labels.size())); ++d)
+                    known.emplace(labels[static_cast<std::size_t>(d)], grid.tiling(d));
+        }
     for (int n = 0; n < count; ++n) {
-        const auto& file = files[static_cast<std::size_t>(n)];
-        operands.push_back(read(operand_name(n, count).c_str(), file, o));
-        require(operands[0].index() == operands.back().index(),
-                "{} ({}) holds {}, {} ({}) holds {}: they must be the same", operand_name(0, count), files[0],
-                scalar_name(operands[0]), operand_name(n, count), file, scalar_name(operands.back()));
-        extents.push_back(shape_of(operands.back()).grid().extents());
+        const auto& x = operands[static_cast<std::size_t>(n)];
+        require(operands[0].index() == x.index(), "{} ({}) holds {}, {} ({}) holds {}: they must be the same",
+                operand_name(0, count), files[0], scalar_name(operands[0]), operand_name(n, count),
+                files[static_cast<std::size_t>(n)], scalar_name(x));
+        extents.push_back(shape_of(x).grid().extents());
     }
     for (const auto& x : operands) grids.push_back(&shape_of(x).grid());
     const EinsumSpec spec(o.spec, extents);
     const TileGrid grid = result_grid(spec.operands, spec.result, grids);
     std::optional<AnyTensor> old;
-    if (o.contraction.beta != 0) old = read("C", o.out, o);
+    if (o.contraction.beta != 0)
+        old = read("C", o.out, o, [&](const IndexVector& e) {
+            return tiles_of(o, spec.result, known, e, automatic_grid("...", 0, e));
+        });
     if (old)
         require(operands[0].index() == old->index(), "A ({}) holds {}, C ({}) holds {}: they must be the same",
                 files[0], scalar_name(operands[0]), o.out, scalar_name(*old));
@@ -310,8 +339,13 @@ Action add_contract(CLI::App& app) {
         ->add_option("--out", o->out,
                      "where the result goes (.h5, .hdf5 or .npy); with --beta, C is read from there first")
         ->check(check_name);
-    command->add_option("--tile", o->tile, "tile size for .npy operands (default: one tile)")
-        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+    command->add_option("--tile", o->tile, "tile size for .npy operands, or auto: by spec and extents")
+        ->check([](const std::string& text) -> std::string {
+            const bool digits = !text.empty() && text.size() < 13 && text.find_first_not_of("0123456789") == text.npos;
+            if (text == "auto" || (digits && std::stoll(text) > 0)) return {};
+            return fmt::format("'{}' is neither auto nor a number from 1 on", one_line(text));
+        })
+        ->capture_default_str();
     command->add_flag("--conjugate-a", o->conjugate_a, "use the complex conjugate of A");
     command->add_flag("--conjugate-b", o->conjugate_b, "use the complex conjugate of B");
     command->add_option("--conjugate", o->conjugate, "use the complex conjugate of these operands, by number from 1")

@@ -9,6 +9,7 @@
 #include "tessera/contract/contract.hpp"
 #include "tessera/contract/einsum.hpp"
 #include "tessera/contract/kept_plans.hpp"
+#include "tessera/index/automatic_tiling.hpp"
 #include "tessera/index/contraction_spec.hpp"
 #include "tessera/io/hdf5.hpp"
 #include "tessera/io/npy.hpp"

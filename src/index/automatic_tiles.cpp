@@ -2,8 +2,13 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "base/check.hpp"
+#include "index/einsum_spec.hpp"
 #include "index/matrix_view.hpp"
+#include "tessera/index/automatic_tiling.hpp"
 
 namespace tessera {
 
@@ -40,8 +45,11 @@ TileSizes automatic_tile_sizes(const ContractionSpec& spec, const IndexVector& a
     TileSizes extent, size;
     extent.fill(1);
     size.fill(1);
-    for (int d = 0; d < a.size(); ++d) extent[static_cast<unsigned char>(spec.a()[static_cast<std::size_t>(d)])] = a[d];
-    for (int d = 0; d < b.size(); ++d) extent[static_cast<unsigned char>(spec.b()[static_cast<std::size_t>(d)])] = b[d];
+    for (const auto& [labels, extents] : {std::pair{&spec.a(), &a}, {&spec.b(), &b}})
+        for (int d = 0; d < extents->size(); ++d) {
+            auto& known = extent[static_cast<unsigned char>((*labels)[static_cast<std::size_t>(d)])];
+            known = std::max(known, (*extents)[d]);
+        }
     std::string fastest;
     for (const auto* labels : {&spec.a(), &spec.b(), &spec.c()})
         if (!labels->empty() && fastest.find(labels->back()) == std::string::npos) fastest += labels->back();
@@ -51,6 +59,27 @@ TileSizes automatic_tile_sizes(const ContractionSpec& spec, const IndexVector& a
     fill(view.n, extent, fastest, kSide, size);
     fill(view.batch, extent, fastest, kPoints, size);
     return size;
+}
+
+TileGrid automatic_grid(std::string_view text, int operand, const IndexVector& extents) {
+    constexpr std::int64_t kUsual = 64;  // where there are not two operands
+    const EinsumSpec spec(text);
+    require(operand >= 0 && operand < spec.count(), "spec '{}': there is no operand {}", spec.text(), operand + 1);
+    const auto& labels = spec.operands[static_cast<std::size_t>(operand)];
+    TileSizes sizes;
+    sizes.fill(kUsual);
+    const bool known = static_cast<int>(labels.size()) == extents.size() && !spec.has_ellipsis();
+    if (known && spec.count() == 2) {
+        // What the other operand alone has is of no account here.
+        const auto other = IndexVector::filled(static_cast<int>(spec.operands[operand == 0 ? 1 : 0].size()), 1);
+        sizes =
+            automatic_tile_sizes(ContractionSpec(text), operand == 0 ? extents : other, operand == 0 ? other : extents);
+    }
+    std::vector<Tiling> tilings;
+    for (int d = 0; d < extents.size(); ++d)
+        tilings.push_back(Tiling::uniform(
+            extents[d], known ? sizes[static_cast<unsigned char>(labels[static_cast<std::size_t>(d)])] : kUsual));
+    return TileGrid(std::move(tilings));
 }
 
 }  // namespace tessera

@@ -15,6 +15,8 @@
 
 #include "support/random_shapes.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/contract/contract.hpp"
+#include "tessera/index/automatic_tiling.hpp"
 
 namespace tessera {
 namespace {
@@ -251,6 +253,32 @@ TYPED_TEST(Arrays, ADiagonalOfAnOperand) {
                        Wide(b[static_cast<std::size_t>(k * 3 + j)]);
             EXPECT_LE(std::abs(sum - Wide(c[static_cast<std::size_t>(i * 3 + j)])), 1e-4);
         }
+}
+
+TYPED_TEST(Arrays, HaveTheBitsOfTensorsInAutomaticTiles) {
+    using T = TypeParam;
+    Random r(17);
+    const auto compare = [&](const Spec& s) {
+        SCOPED_TRACE(s.text());
+        std::vector<T> a(static_cast<std::size_t>(s.size(s.a))), b(static_cast<std::size_t>(s.size(s.b))),
+            c(static_cast<std::size_t>(s.size(s.c)));
+        for (auto* x : {&a, &b})
+            for (auto& e : *x) e = value<T>(r);
+        const auto ea = s.extents(s.a), eb = s.extents(s.b);
+        const auto ta = Tensor<T>::from_dense(automatic_grid(s.text(), 0, ea), a),
+                   tb = Tensor<T>::from_dense(automatic_grid(s.text(), 1, eb), b);
+        if (ta.tile_count() < ta.grid().tile_counts().product() || tb.tile_count() < tb.grid().tile_counts().product())
+            return;  // zeros
+        contract_into(s.text(), ArrayView<const T>(a.data(), ea), ArrayView<const T>(b.data(), eb),
+                      ArrayView<T>(c.data(), s.extents(s.c)), {.threads = 2});
+        EXPECT_TRUE(same_bits(einsum(s.text(), ta, tb).to_dense(), c));
+    };
+    for (int i = 0; i < 60; ++i) compare(random_spec(r, 2, 9));
+    Spec s{"ab", "cd", "ef", "", "aebf", "fdec", "abcd", {}};
+    for (const char l : std::string("abcdef")) s.extent[l] = l < 'e' ? 7 : 40;  // several tiles of k
+    compare(s);
+    Spec small{"a", "b", "cd", "", "acd", "dbc", "ab", {{'a', 3}, {'b', 5}, {'c', 70}, {'d', 90}}};  // segments
+    compare(small);
 }
 
 TEST(ArrayInput, IsRefusedBeforeAnythingIsWritten) {

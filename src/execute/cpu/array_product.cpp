@@ -213,7 +213,7 @@ class Product {
     std::int64_t first_tile(std::int64_t s) const { return ceil_div(s * cut_k_.total, segments_); }
 
     void cut_c() {
-        constexpr std::int64_t kSide = 384, kBlock = 65536, kLeastSide = 48, kLongest = 4096;
+        constexpr std::int64_t kSide = 512, kBlock = 131072, kLeastSide = 48, kLongest = 4096;
         constexpr std::int64_t kItem = 1 << 18;  // products, that are worth taking one by one
         const auto m = m_.extent(), n = n_.extent(), points = batch_.extent();
         std::int64_t rows = std::min(m, kSide), cols = std::min(n, kSide);
@@ -224,7 +224,7 @@ class Product {
         for (;;) {
             cut_m_ = cut(m_, 0, rows);
             cut_n_ = cut(n_, 1, cols);
-            if (threads_ == 1 || ceil_div(points, points_) * cut_m_.total * cut_n_.total * segments_ >= 4 * threads_)
+            if (threads_ == 1 || ceil_div(points, points_) * cut_m_.total * cut_n_.total * segments_ >= 3 * threads_)
                 return;
             auto& larger = rows >= cols ? rows : cols;
             if (larger <= kLeastSide) return;

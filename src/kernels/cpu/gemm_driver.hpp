@@ -178,6 +178,8 @@ class RealView {
     const MatrixLayout* real_columns(const MatrixLayout* layout);
     /// Whether C, seen with these rows and columns, is better updated where it lies than copied.
     bool in_place(const Axes& rows, const Axes& cols, const Chain<T>& chain) const;
+    /// Whether vectors that short runs of columns leave partly empty cost less than a copy of C.
+    bool fills_vectors(std::int64_t run, const Chain<T>& chain) const;
 
     const int lanes_;
     std::unordered_map<const MatrixLayout*, std::unique_ptr<MatrixLayout>> real_;
@@ -237,6 +239,7 @@ class PackedProduct {
     struct Panel {  // some vectors of columns, packed
         std::int64_t first, cols, width;
         std::int64_t c;  // where its columns begin in a row of C
+        int vectors, last_lanes;
         R* packed;
     };
     struct Strip {

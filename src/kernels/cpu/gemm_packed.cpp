@@ -58,7 +58,7 @@ void fetch_slice(Fetch& fetch, const R* tile, const Axes& k, const Axes& other, 
 }  // namespace
 
 std::int64_t panel_bytes() {
-    static const std::int64_t bytes = std::clamp(cache_sizes().l2 / 2, kPanelBytes / 8, kPanelBytes);
+    static const std::int64_t bytes = std::clamp(cache_sizes().l2 / 4 * 3, kPanelBytes / 8, kPanelBytes);
     return bytes;
 }
 
@@ -117,19 +117,28 @@ void PackedProduct<R>::cut_columns(const RealChain<R>& chain, std::int64_t n_beg
     panels_.clear();
     widest_ = 1;
     R* packed = reinterpret_cast<R*>(scratch_.panel());
-    for (const Run& run : runs) {
-        const std::int64_t vectors = ceil_div(run.count, table_.lanes);
+    const auto cut = [&](std::int64_t begin, std::int64_t count, std::int64_t c) {
+        const std::int64_t vectors = ceil_div(count, table_.lanes);
         const EvenSplit split(vectors, ceil_div(vectors, widest));
         for (std::int64_t v = 0; v < split.parts; ++v) {
             const std::int64_t first = split.begin(v) * table_.lanes, width = split.size(v) * table_.lanes;
-            panels_.push_back(
-                {run.first + first, std::min(width, run.count - first), width, run.offset + first, packed});
+            const std::int64_t cols = std::min(width, count - first);
+            panels_.push_back({begin + first, cols, width, c + first, static_cast<int>(split.size(v)),
+                               static_cast<int>(cols - width + table_.lanes), packed});
             packed += width * depth;
             widest_ = std::max(widest_, split.size(v));
         }
-    }
+    };
+    std::size_t pieces = 0;
+    for (const Run& run : runs)
+        for (std::int64_t at = 0; at < run.count; ++pieces) {
+            const std::int64_t begin = run.first + at, end = chain.run - (n_begin + begin) % chain.run;
+            const std::int64_t count = chain.in_place ? std::min(end, run.count - at) : run.count;
+            cut(begin, count, run.offset + at);
+            at += count;
+        }
     const bool whole = n_begin % chain.run == 0 && n % chain.run == 0;
-    run_panels_ = chain.in_place && whole ? static_cast<std::int64_t>(panels_.size() / runs.size()) : 0;
+    run_panels_ = chain.in_place && whole ? static_cast<std::int64_t>(panels_.size() / pieces) : 0;
 }
 
 // Strips within the runs of C's rows.
@@ -347,9 +356,8 @@ void PackedProduct<R>::sweep(const RealChain<R>& chain, const DepthBlock& block,
                 call.fetch[w] = wanted ? wanted : reinterpret_cast<const char*>(panel.packed);
                 call.fetch_step[w] = wanted ? fetches[w]->step() : 0;
             }
-            const std::int64_t vectors = panel.width / table_.lanes;
-            call.last_lanes = static_cast<int>(panel.cols - (vectors - 1) * table_.lanes);
-            table_.micro[0][vectors - 1][strip.rows - 1](call);
+            call.last_lanes = panel.last_lanes;
+            table_.micro[0][panel.vectors - 1][strip.rows - 1](call);
         }
         if (stores) copy_strip(chain, strip, true);
     }

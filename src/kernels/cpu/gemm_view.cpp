@@ -142,15 +142,18 @@ const MatrixLayout* RealView<T>::real_columns(const MatrixLayout* layout) {
 // which costs with every step of k; a copy costs once.
 template <Scalar T>
 bool RealView<T>::in_place(const Axes& rows, const Axes& cols, const Chain<T>& chain) const {
-    constexpr std::int64_t kCopySteps = 48;  // of k, that a copy costs
     if (!is_plain(rows) && rows.axis[rows.count - 1].extent < kShortRun) return false;
     if (is_unit(cols)) return true;
     if (inner_stride(cols) != 1) return false;
-    constexpr std::int64_t reals = is_complex<T> ? 2 : 1;
-    const std::int64_t run = cols.axis[cols.count - 1].extent * reals;
+    return fills_vectors(cols.axis[cols.count - 1].extent * (is_complex<T> ? 2 : 1), chain);
+}
+
+template <Scalar T>
+bool RealView<T>::fills_vectors(std::int64_t run, const Chain<T>& chain) const {
+    constexpr std::int64_t kCopySteps = 48;  // of k, that a copy costs
     const std::int64_t empty = ceil_div(run, lanes_) * lanes_ - run;
     std::int64_t k = 0;
-    for (const ChainLink<T>& link : chain.links) k += link.a_layout->cols.extent() * reals;
+    for (const ChainLink<T>& link : chain.links) k += link.a_layout->cols.extent() * (is_complex<T> ? 2 : 1);
     return k * empty <= kCopySteps * run;
 }
 
@@ -213,6 +216,15 @@ void RealView<T>::assign(const Chain<T>& chain, RealChain<RealOf<T>>& out) {
             out.links.push_back({pb, pa, &b->cols, &b->rows, &a->cols, &a->rows, k});
         else
             out.links.push_back({pa, pb, &a->rows, &a->cols, &b->rows, &b->cols, k});
+    }
+    // Columns of B that lie apart, beside others that are further on: panels as long as they let B be packed along
+    // memory.
+    if (out.in_place && !is_complex<T> && !out.links.empty()) {
+        const Axes &cols = *out.links[0].b_n, &k = *out.links[0].b_k;
+        if (buried_unit(cols) >= 0 && inner_stride(k) != 1) {
+            const std::int64_t run = cols.axis[cols.count - 1].extent;
+            if (run < out.run && out.run % run == 0 && fills_vectors(run, chain)) out.run = run;
+        }
     }
 }
 
