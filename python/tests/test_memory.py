@@ -154,6 +154,6 @@ print(os.waitpid(child, 0)[1])
 
 
 def test_omp_num_threads_is_honoured():
-    code = "import tessera as ts; t = ts.Tensor.random([[2]] * 2); print(ts.contract('ij,jk->ik', t, t)[1].threads)"
+    code = "import tessera as ts; t = ts.Tensor.random([[40] * 6] * 2); print(ts.contract('ij,jk->ik', t, t)[1].threads)"
     output, errors = run(code, OMP_NUM_THREADS="3").communicate(timeout=60)
     assert output == "3\n", errors
