@@ -46,9 +46,13 @@ struct Double8 : Prefetch512 {
         for (int p = 0; p < 8; ++p) store(dst + p * dst_k, r[p]);
     }
     static void pack_corner(const double* src, std::int64_t src_j, double* dst, std::int64_t dst_k, int k, int n) {
+        // Without branches, so that the rows stay in registers.
+        const Mask some = mask(k);
         Reg r[8];
-        for (int j = 0; j < 8; ++j) r[j] = j < n ? load_mask(src + j * src_j, mask(k)) : zero();
+#pragma GCC unroll 8
+        for (int j = 0; j < 8; ++j) r[j] = load_mask(src + (j < n ? j : 0) * src_j, j < n ? some : Mask{0});
         transpose(r);
+#pragma GCC unroll 8
         for (int p = 0; p < 8; ++p)
             if (p < k) store_mask(dst + p * dst_k, mask(n), r[p]);
     }

@@ -9,6 +9,7 @@ namespace tessera::kernels::cpu {
 namespace {
 
 constexpr std::int64_t kDirectBytes = 96 << 10;  // of B: beyond, packing pays
+constexpr std::int64_t kLargeBytes = 256 << 10;  // of C: beyond, it leaves the caches before they are done
 constexpr std::int64_t kAheadBytes = 24 << 10;   // tiles up to this are fetched whole
 constexpr std::int64_t kAheadSpan = 8 << 10;     // this far ahead, a few links when tiles are small
 
@@ -187,23 +188,27 @@ bool multiply_direct(const KernelTable<R>& table, const RealChain<R>& chain, con
         call.segment_count = count;
         call.not_finite = first + count >= links ? chain.not_finite : nullptr;
         call.lookahead = ahead;
-        for (std::int64_t v = 0; v < panels.parts; ++v) {
-            const std::int64_t j = panels.begin(v) * table.lanes;
+        const auto tile = [&](std::int64_t v, std::int64_t t) {
+            const std::int64_t j = panels.begin(v) * table.lanes, i = strips.begin(t);
             const std::int64_t cols = std::min(panels.size(v) * table.lanes, chain.n - j);
             call.last_lanes = static_cast<int>(cols - (panels.size(v) - 1) * table.lanes);
-            const auto& kernels = table.micro[call.last_lanes < table.lanes][panels.size(v) - 1];
-            for (std::int64_t t = 0; t < strips.parts; ++t) {
-                const std::int64_t i = strips.begin(t);
-                for (std::int64_t s = 0; s < count; ++s) {
-                    const RealLink<R>& link = chain.links[first + s];
-                    const std::int64_t a_row = plain_stride(*link.a_m);
-                    segments[s] = {link.a + i * a_row,     link.b + j, link.k, a_row, plain_stride(*link.a_k),
-                                   plain_stride(*link.b_k)};
-                }
-                call.c = chain.c + i * c_row + j;
-                kernels[strips.size(t) - 1](call);
-                call.lookahead = nullptr;
+            for (std::int64_t s = 0; s < count; ++s) {
+                const RealLink<R>& link = chain.links[first + s];
+                const std::int64_t a_row = plain_stride(*link.a_m);
+                segments[s] = {link.a + i * a_row,     link.b + j, link.k, a_row, plain_stride(*link.a_k),
+                               plain_stride(*link.b_k)};
             }
+            call.c = chain.c + i * c_row + j;
+            table.micro[call.last_lanes < table.lanes][panels.size(v) - 1][strips.size(t) - 1](call);
+            call.lookahead = nullptr;
+        };
+        // A large C is written along its rows; else a panel of B stays near.
+        if (chain.m * chain.n * static_cast<std::int64_t>(sizeof(R)) > kLargeBytes) {
+            for (std::int64_t t = 0; t < strips.parts; ++t)
+                for (std::int64_t v = 0; v < panels.parts; ++v) tile(v, t);
+        } else {
+            for (std::int64_t v = 0; v < panels.parts; ++v)
+                for (std::int64_t t = 0; t < strips.parts; ++t) tile(v, t);
         }
         call.overwrite = false;
         first += count;

@@ -109,11 +109,15 @@ void micro_kernel(const MicroCall<typename V::Real>& call) {
         if (V::any_nan(nan)) *call.not_finite = true;
     }
     Real* c = call.c;
+    const bool whole = call.last_lanes == V::lanes;  // masked stores are slow on some processors
 #pragma GCC unroll 16
     for (int i = 0; i < MR; ++i) {
 #pragma GCC unroll 4
         for (int v = 0; v < NV - 1; ++v) V::store(c + v * V::lanes, acc[i][v]);
-        V::store_mask(c + (NV - 1) * V::lanes, tail, acc[i][NV - 1]);
+        if (whole)
+            V::store(c + (NV - 1) * V::lanes, acc[i][NV - 1]);
+        else
+            V::store_mask(c + (NV - 1) * V::lanes, tail, acc[i][NV - 1]);
         c += call.c_row;
     }
 }

@@ -48,15 +48,23 @@ inline __attribute__((always_inline)) void transpose8(const float* src, std::int
     const __m256i in = _mm256_cmpgt_epi64(_mm256_set1_epi64x(k), lane);
     const __m256i out = _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), lane);
     __m256d r[4];
-    for (int j = 0; j < 4; ++j) r[j] = j < n ? _mm256_maskload_pd(src + j * src_j, in) : _mm256_setzero_pd();
+    const bool whole = k == 4 && n == 4;
+    for (int j = 0; j < 4; ++j)
+        r[j] = whole   ? _mm256_loadu_pd(src + j * src_j)
+               : j < n ? _mm256_maskload_pd(src + j * src_j, in)
+                       : _mm256_setzero_pd();
     const __m256d even01 = _mm256_unpacklo_pd(r[0], r[1]), odd01 = _mm256_unpackhi_pd(r[0], r[1]);
     const __m256d even23 = _mm256_unpacklo_pd(r[2], r[3]), odd23 = _mm256_unpackhi_pd(r[2], r[3]);
     r[0] = _mm256_permute2f128_pd(even01, even23, 0x20);
     r[1] = _mm256_permute2f128_pd(odd01, odd23, 0x20);
     r[2] = _mm256_permute2f128_pd(even01, even23, 0x31);
     r[3] = _mm256_permute2f128_pd(odd01, odd23, 0x31);
-    for (int p = 0; p < 4; ++p)
-        if (p < k) _mm256_maskstore_pd(dst + p * dst_k, out, r[p]);
+    for (int p = 0; p < 4; ++p) {
+        if (whole)
+            _mm256_storeu_pd(dst + p * dst_k, r[p]);
+        else if (p < k)
+            _mm256_maskstore_pd(dst + p * dst_k, out, r[p]);
+    }
 }
 
 }  // namespace
