@@ -161,6 +161,41 @@ nb::object contract_one(const std::string& spec, nb::object a_in, nb::object out
     return handed_over(c.object(), is_new, c.extents);
 }
 
+/// Any number of operands, the pairs in the order that counts of work give.
+nb::object contract_many(const std::string& spec, const nb::list& objects, nb::object out, int threads) {
+    const bool is_new = out.is_none();
+    std::vector<PythonArray> arrays;
+    for (std::size_t i = 0; i < objects.size(); ++i) arrays.emplace_back(objects[i], "operand " + std::to_string(i));
+    auto kind = arrays.at(0).kind();
+    for (const auto& x : arrays) kind = common_kind(kind, x.kind());
+    std::vector<std::string_view> labels;
+    for (std::string_view left = std::string_view(spec).substr(0, spec.find("->")); labels.size() < arrays.size();) {
+        labels.push_back(left.substr(0, left.find(',')));
+        left.remove_prefix(std::min(left.size(), labels.back().size() + 1));
+    }
+    Extents known{};
+    for (std::size_t i = 0; i < arrays.size(); ++i) {
+        if (arrays[i].kind() != kind) arrays[i] = std::move(arrays[i]).as(kind);
+        note(known, labels[i], arrays[i].extents);
+    }
+    std::vector<IndexVector> extents;
+    for (std::size_t i = 0; i < arrays.size(); ++i) {
+        broadcast(known, labels[i], arrays[i]);
+        extents.push_back(arrays[i].extents);
+    }
+    const PythonArray c = result_array(std::move(out), result_extents(spec, extents), kind);
+    with_scalar(kind, [&](auto type) {
+        using T = decltype(type);
+        std::vector<ArrayView<const T>> views;
+        for (const auto& x : arrays) views.push_back(x.view<const T>());
+        Resources here;
+        here.threads = threads;
+        const nb::gil_scoped_release others_run;
+        contract_arrays<T>(spec, views, c.view<T>(), here);
+    });
+    return handed_over(c.object(), is_new, c.extents);
+}
+
 bool all_positive(const IndexVector& extents, const IndexVector& strides) {
     for (int d = 0; d < extents.size(); ++d)
         if (extents[d] > 1 && strides[d] <= 0) return false;
@@ -209,9 +244,11 @@ void bind_arrays(nb::module_& module) {
     module.def("contract_one", &contract_one, "spec"_a, "a"_a, "out"_a.none() = nb::none(), "alpha"_a = 1.0,
                "beta"_a = 0.0, "conjugate"_a = false, "threads"_a = 0,
                "out = alpha a + beta out for one array: permuted, its diagonal, or sums of it.");
+    module.def("contract_many", &contract_many, "spec"_a, "operands"_a, "out"_a.none() = nb::none(), "threads"_a = 0,
+               "Any number of arrays, by a spec in canonical form.");
     module.def("transpose", &transpose, "a"_a, "axes"_a, "out"_a.none() = nb::none(), "threads"_a = 0,
                "A new array whose index d is index axes[d] of a.");
-    module.def("described", &described, "object"_a);
+    module.def("described", &described, "object"_a.none());
 }
 
 }  // namespace tessera::python

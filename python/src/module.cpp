@@ -56,4 +56,7 @@ NB_MODULE(_core, module) {
 #ifdef TESSERA_PYTHON_IO
     tessera::python::bind_files(module);
 #endif
+#ifdef TESSERA_PYTHON_CHEM
+    tessera::python::bind_energies(module);
+#endif
 }

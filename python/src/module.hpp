@@ -11,5 +11,7 @@ void bind_tensors(nanobind::module_& module);
 void bind_contractions(nanobind::module_& module);
 /// Where Tessera::io was built.
 void bind_files(nanobind::module_& module);
+/// Where Tessera::chem was built.
+void bind_energies(nanobind::module_& module);
 
 }  // namespace tessera::python

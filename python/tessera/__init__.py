@@ -7,13 +7,15 @@ array([[1., 1.],
 """
 
 from ._contract import Plan, Report, Simulation, contract, plan, trace
+from ._core import Trace
 from ._core import version as __version__
 from ._einsum import einsum, tensordot, transpose
-from ._errors import BackendUnavailable, BudgetError, Error, InternalError, MachineError, UserError
+from ._energy import energy
+from ._errors import BackendUnavailable, BudgetError, Error, InternalError, MachineError, NotConverged, UserError
 from ._tensor import Generated, Tensor, TileInfo, dot, generated, load, norm
 
 __all__ = [
-    "BackendUnavailable", "BudgetError", "Error", "Generated", "InternalError", "MachineError", "Plan", "Report",
-    "Simulation", "Tensor", "TileInfo", "UserError", "__version__", "contract", "dot", "einsum", "generated", "load",
-    "norm", "plan", "tensordot", "trace", "transpose",
+    "BackendUnavailable", "BudgetError", "Error", "Generated", "InternalError", "MachineError", "NotConverged", "Plan",
+    "Report", "Simulation", "Tensor", "TileInfo", "Trace", "UserError", "__version__", "contract", "dot", "einsum",
+    "energy", "generated", "load", "norm", "plan", "tensordot", "trace", "transpose",
 ]

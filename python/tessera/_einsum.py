@@ -9,7 +9,7 @@ from typing import Any, Sequence
 import numpy as np
 
 from . import _core
-from ._contract import contract_tensors
+from ._contract import contract
 from ._errors import UserError
 from ._tensor import Tensor
 
@@ -22,8 +22,8 @@ def einsum(subscripts: Any, *operands: Any, out: Any = None, optimize: Any = Tru
 
     Arrays are float32, float64, complex64 or complex128, of any strides; operands of different types are first copied
     to the common one. The result is a new row-major array, or ``out``, which must not share memory with an operand.
-    NaN or infinity in a result is a UserError. More than two operands are contracted pair by pair, each time the pair
-    that leaves the least behind; ``optimize`` is there for NumPy's sake. Tensors in, tensor out.
+    NaN or infinity in a result is a UserError. More than two operands are contracted two at a time, in the order that
+    has the least work; ``optimize`` is there for NumPy's sake. Tensors in, tensor out.
 
     >>> import numpy as np, tessera as ts
     >>> a, b = np.arange(6.0).reshape(2, 3), np.ones((3, 4))
@@ -179,63 +179,25 @@ def _alone(n: int, inputs: Sequence[str], output: str) -> str:
 def _einsum_arrays(inputs: Sequence[str], output: str, arrays: list[Any], out: Any, threads: int) -> Any:
     if len(inputs) == 1:
         return _core.contract_one(f"{inputs[0]}->{output}", arrays[0], out, threads=threads)
-    common = np.result_type(*[x.dtype for x in arrays])
-    labels, arrays = list(inputs), [x.astype(common, copy=False) for x in arrays]
-    for i in range(len(labels)):
-        if alone := _alone(i, labels, output):
-            kept = "".join(dict.fromkeys(label for label in labels[i] if label not in alone))
-            arrays[i] = _core.contract_one(f"{labels[i]}->{kept}", arrays[i], threads=threads)
-            labels[i] = kept
-    for i, j, kept in _order(tuple(labels), output, tuple(np.shape(x) for x in arrays)):
-        spec = f"{labels[i]},{labels[j]}->{kept}"
-        last = len(labels) == 2
-        result = _core.contract_two(spec, arrays[i], arrays[j], out if last else None, threads=threads)
-        for n in (j, i):  # j > i
-            del labels[n], arrays[n]
-        labels.append(kept)
-        arrays.append(result)
-    return arrays[0]
+    _check_extents(tuple(inputs), tuple(np.shape(x) for x in arrays))
+    if len(inputs) == 2 and not any(_alone(n, inputs, output) for n in (0, 1)):
+        return _core.contract_two(f"{inputs[0]},{inputs[1]}->{output}", arrays[0], arrays[1], out, threads=threads)
+    return _core.contract_many(f"{','.join(inputs)}->{output}", arrays, out, threads=threads)
 
 
-@functools.lru_cache(maxsize=1024)
-def _order(inputs: tuple[str, ...], output: str, shapes: tuple[tuple[int, ...], ...]) -> list[tuple[int, int, str]]:
-    """Which two of the remaining operands are contracted next, and the labels of what comes of them, which is put last.
-    Each time the pair whose result is smallest beside what it replaces; of equal ones, the least work."""
+@functools.lru_cache(maxsize=4096)
+def _check_extents(inputs: tuple[str, ...], shapes: tuple[tuple[int, ...], ...]) -> None:
     extents: dict[str, int] = {}
     first: dict[str, int] = {}
     for i, (labels, shape) in enumerate(zip(inputs, shapes)):
         for label, n in zip(labels, shape):
             known = extents.get(label, 1)
             if n != known and n != 1 and known != 1:
-                raise UserError(f"einsum: label '{label}' has {known} elements in operand {first[label]} and {n} in "
-                                f"operand {i}")
+                a, b = (("A", "B") if len(inputs) == 2 else (f"operand {first[label]}", f"operand {i}"))
+                raise UserError(f"contraction '{','.join(inputs)}': label '{label}' has {known} elements in {a} and {n} "
+                                f"in {b}")
             if label not in extents or known == 1:
                 extents[label], first[label] = n, i
-
-    def size(labels: str) -> int:
-        n = 1
-        for label in set(labels):
-            n *= extents[label]
-        return n
-
-    steps = []
-    left = list(inputs)
-    while len(left) > 1:
-        best: tuple[Any, ...] | None = None
-        for i in range(len(left)):
-            for j in range(i + 1, len(left)):
-                wanted = output + "".join(left[n] for n in range(len(left)) if n not in (i, j))
-                kept = "".join(dict.fromkeys(label for label in left[i] + left[j] if label in wanted))
-                cost = (size(kept) - size(left[i]) - size(left[j]), size(left[i] + left[j]))
-                if best is None or cost < best[0]:
-                    best = (cost, i, j, kept)
-        assert best is not None
-        _, i, j, kept = best
-        if len(left) == 2:
-            kept = output
-        steps.append((i, j, kept))
-        left = [labels for n, labels in enumerate(left) if n not in (i, j)] + [kept]
-    return steps
 
 
 def _einsum_tensors(subscripts: str, operands: Sequence[Any], out: Any, threads: int) -> Tensor:
@@ -246,16 +208,7 @@ def _einsum_tensors(subscripts: str, operands: Sequence[Any], out: Any, threads:
     if out is not None:
         raise UserError("einsum: out is for arrays; contract() adds to a tensor")
     inputs, output = normal_form(subscripts, tuple(x.ndim for x in operands))
-    labels, left = list(inputs), list(operands)
-    if len(left) == 1:
-        return contract_tensors(f"{labels[0]}->{output}", left, threads)
-    for i, j, kept in _order(inputs, output, tuple(x.shape for x in operands)):
-        result = contract_tensors(f"{labels[i]},{labels[j]}->{kept}", [left[i], left[j]], threads)
-        for n in (j, i):
-            del labels[n], left[n]
-        labels.append(kept)
-        left.append(result)
-    return left[0]
+    return contract(f"{','.join(inputs)}->{output}", *operands, threads=threads)[0]
 
 
 def _from_lists(first: Any, others: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:

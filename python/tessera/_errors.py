@@ -54,6 +54,21 @@ class BackendUnavailable(MachineError):
     __module__ = "tessera"
 
 
+class NotConverged(Error, RuntimeError):
+    """An iteration gave up: ``where`` ("scf" or "ccsd"), after ``iterations``, at an ``energy`` that is none to use."""
+
+    __module__ = "tessera"
+
+    def __init__(self, message: str, where: str, iterations: int, energy: float) -> None:
+        super().__init__(message)
+        self.where = where
+        self.iterations = iterations
+        self.energy = energy
+
+    def __reduce__(self) -> tuple:
+        return (NotConverged, (str(self), self.where, self.iterations, self.energy))
+
+
 class InternalError(Error, RuntimeError):
     """A bug in Tessera."""
 

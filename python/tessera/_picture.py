@@ -1,13 +1,17 @@
-"""A tensor as a notebook shows it: a line of figures and a picture of its blocks."""
+"""Tensors, plans and reports as a notebook shows them: a picture of blocks, and tables."""
 
 from __future__ import annotations
 
 import base64
+import html as _html
+import json
 import struct
 import zlib
-from typing import TYPE_CHECKING, Sequence
+from typing import TYPE_CHECKING, Any, Sequence
 
 import numpy as np
+
+from . import _core
 
 if TYPE_CHECKING:
     from ._tensor import Tensor
@@ -75,3 +79,60 @@ def _png(image: np.ndarray) -> bytes:
     lines = b"".join(b"\0" + row.tobytes() for row in image)
     return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
             + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b""))
+
+
+def table(title: str, rows: Sequence[tuple[str, Any]], more: str = "") -> str:
+    lines = "".join(f'<tr><td style="text-align:left">{_html.escape(name)}</td><td style="text-align:left">'
+                    f"{_html.escape(str(value))}</td></tr>" for name, value in rows)
+    return f"<div><b>{_html.escape(title)}</b><table>{lines}</table>{more}</div>"
+
+
+def plan_html(spec: str, text: str, explained: str) -> str:
+    """The main figures as a table, what explain() says below it."""
+    plan = json.loads(text)
+    rows: list[tuple[str, Any]] = []
+    if "steps" in plan and isinstance(plan["steps"], list):  # of many operands
+        rows += [(f"step {n}", step.get("spec", "")) for n, step in enumerate(plan["steps"], 1)]
+        rows.append(("work", number(plan.get("flops", 0.0), "flop")))
+    else:
+        for name in "abc":
+            rows.append((name.upper(), f"{plan['tiles'][name]:,} tiles, {100 * plan['density'][name]:.2f} % dense, "
+                                       f"{_core.format_bytes(plan['bytes'][name])}"))
+        rows.append(("work", f"{number(plan['flops'], 'flop')} in {plan['products']:,} products"))
+        rows.append(("algorithm", f"{plan['algorithm']}: {plan['reason']}"))
+        rows.append(("where", f"{plan['ranks']} ranks, {plan['devices_per_rank'] or 'no'} devices on each"))
+        rows.append(("memory", f"{_core.format_bytes(plan['peak_bytes']['host'])} of "
+                               f"{_core.format_bytes(plan['budget_bytes']['host'])}"))
+        if plan["bytes"]["sent"]:
+            rows.append(("sent", _core.format_bytes(plan["bytes"]["sent"])))
+    return table(f"Plan {spec}", rows, f"<details><summary>explain()</summary><pre>{_html.escape(explained)}</pre></details>")
+
+
+def report_html(report: _core.Report) -> str:
+    seconds = report.plan_seconds + report.execute_seconds
+    rows = [("work", f"{number(report.flops, 'flop')} in {report.products:,} products"),
+            ("time", f"{seconds:.3g} s ({report.plan_seconds:.2g} s planning), {report.threads} threads"),
+            ("rate", f"{number(report.flops / report.execute_seconds if report.execute_seconds else 0.0, 'flop/s')}"),
+            ("algorithm", report.algorithm), ("memory", _core.format_bytes(report.peak_host_bytes))]
+    if report.dropped_tiles or report.left_out:
+        rows.append(("left out", f"{report.dropped_tiles:,} tiles, norm at most {report.left_out:.3g}"))
+    if report.ranks > 1:
+        rows.append(("ranks", f"{report.ranks}, {_core.format_bytes(report.sent_bytes)} sent"))
+    if report.devices:
+        rows.append(("devices", f"{report.devices}, {_core.format_bytes(report.peak_device_bytes)} at most"))
+    return table("Report", rows)
+
+
+def simulation_html(simulation: _core.Simulation) -> str:
+    return table("Simulation", [("time", f"{simulation.seconds:.4g} s"), ("rate", f"{simulation.tflops:.4g} Tflop/s"),
+                                ("transfers hidden", f"{100 * simulation.overlap:.0f} %"),
+                                ("ranks", len(simulation.rank_seconds))])
+
+
+def number(value: float, unit: str) -> str:
+    """As 10.6 Mflop."""
+    for prefix in ("", "k", "M", "G", "T", "P"):
+        if abs(value) < 999.5:
+            break
+        value /= 1000
+    return f"{value:.3g} {prefix}{unit}"

@@ -8,7 +8,8 @@ import pytest
 
 import tessera as ts
 
-MODULES = ["tessera", "tessera._einsum", "tessera._tensor", "tessera._contract"]
+ENERGIES = ["tessera._energy"] if hasattr(ts._core, "energy") else []
+MODULES = ["tessera", "tessera._einsum", "tessera._tensor", "tessera._contract", *ENERGIES]
 
 
 @pytest.mark.parametrize("name", MODULES)

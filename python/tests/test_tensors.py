@@ -105,6 +105,38 @@ def test_einsum_of_many_tensors(random, dtype):
     close(ts.einsum("ij->j", a).to_numpy(), dense[0].sum(0), dtype)
 
 
+def chain(random, dtype="f8"):
+    t = {n: random_tilings(random, [n])[0] for n in (4, 5, 6, 7)}
+    return [random_tensor(random, [t[m], t[n]], dtype) for m, n in ((4, 5), (5, 6), (6, 7))]
+
+
+def test_contractions_of_many(random, dtype):
+    operands = chain(random, dtype)
+    a, b, c = (x.to_numpy() for x in operands)
+    r, report = ts.contract("ij,jk,kl->li", *operands, alpha=2)
+    close(r.to_numpy(), 2 * (a @ b @ c).T, dtype)
+    assert len(report.steps) == 2 and report.products == sum(s.products for s in report.steps)
+    p = ts.plan("ij,jk,kl->li", *operands, alpha=2)
+    assert p(*operands).equals(r) and len(p.steps) == 2 and p.products == report.products
+    assert sum(s.simulate().seconds for s in p.steps) > 0 and "step 2" in p._repr_html_()
+    before = r.to_numpy()
+    assert ts.contract("ij,jk,kl->li", *operands, alpha=2, out=r, beta=1)[0] is r
+    close(r.to_numpy(), 2 * before, dtype)
+    into = ts.plan("ij,jk,kl->li", *operands, out=r, beta=-1)
+    into(*operands, out=r)
+    close(r.to_numpy(), (a @ b @ c).T - 2 * before, dtype)
+    close(ts.contract("ij,jk,kl->il", *operands, conjugate=[True, False, True])[0].to_numpy(),
+          a.conj() @ b @ c.conj(), dtype)
+    close(ts.contract("ij->ji", operands[0], conjugate=[True])[0].to_numpy(), a.conj().T, dtype)
+
+
+def test_a_bound_of_many(random):
+    operands = chain(random)
+    exact = ts.einsum("ij,jk,kl->il", *operands).to_numpy()
+    r, report = ts.contract("ij,jk,kl->il", *operands, filter=0.5)
+    assert np.linalg.norm(r.to_numpy() - exact) <= report.left_out + 1e-12
+
+
 def test_algebra(random, dtype):
     tilings = [[2, 3], [4, 1]]
     x, y = random_tensor(random, tilings, dtype), random_tensor(random, tilings, dtype)
@@ -221,6 +253,22 @@ def test_files(random, tmp_path, dtype):
         t.save(tmp_path / "none" / "t.h5")
 
 
+def test_a_notebook_shows_plans_and_reports(random):
+    t = random_tensor(random, [[20] * 4] * 2, "f8", 0.7)
+    p = ts.plan("ij,jk->ik", t, t)
+    html = p._repr_html_()
+    assert "<table>" in html and f"{p.products:,} products" in html and "of 16" not in html.split("<pre>")[0]
+    for line in p.explain().splitlines()[1:4]:
+        assert line.split("  ")[-1].strip() in html
+    _, report = p.execute(t, t)
+    assert f"{report.products:,} products" in report._repr_html_()
+    s = p.simulate("summit", ranks=2, trace=True)
+    assert f"{s.seconds:.4g} s" in s._repr_html_() and len(s.rank_seconds) == 2
+    assert {span[0] for span in s.trace.spans} <= set(range(len(s.trace.lanes)))
+    assert max(end for *_, end, _ in s.trace.spans) == pytest.approx(s.seconds)
+    assert len(p.simulate().trace) == 0
+
+
 def test_a_notebook_shows_it(random):
     import zlib
 
@@ -267,6 +315,13 @@ WRONG = [
     (lambda: ts.contract("ij,jk->ik", square(2), square(2), memory="much"), "much"),
     (lambda: ts.contract("ij,jk->ik", square(2), square(2), algorithm="best"), "best"),
     (lambda: ts.contract("ij,jk->ik", square(2), square(2), filter=-1), "filter"),
+    (lambda: ts.contract("ij,jk->ik", square(2), square(2), conjugate=[True]), "conjugate has 1 entries for 2"),
+    (lambda: ts.contract("ij,jk,kl->il", square(2), square(2), None), "^operand 2 is a NoneType"),
+    (lambda: ts.contract("ij,jk,kl->il", square(2), square(2), square(2).astype("f4")), "^operand 2 has another dtype"),
+    (lambda: ts.contract("ij,jk,kl->il", square(2), square(2), square(3)), "label 'k'"),
+    (lambda: ts.contract("->"), "no operand"),
+    (lambda: ts.plan("ij,jk,kl->il", *[square(2)] * 3).simulate(), "for each step"),
+    (lambda: ts.plan("ij,jk->ik", square(2), square(2))(square(2)), "1 operands"),
     (lambda: ts.contract("ij,jk->ik", square(2), square(2), threads=-1), "threads"),
     (lambda: ts.contract("ij,jk->ik", square(2), square(2), alpha="x"), "alpha"),
     (lambda: ts.contract("ij,jk->ik", square(2), square(2), alpha=1j), "alpha"),
