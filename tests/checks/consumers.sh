@@ -37,6 +37,9 @@ ninja -C "$work/prefixed" "$object" > "$work/build.log"
 g++ "$work/found/CMakeFiles/consumer.dir/all.cpp.o" "$work/prefixed/$object" $(pkg-config --libs tessera) -o "$work/prefixed/consumer"
 "$work/prefixed/consumer" "$work" > "$work/output.txt"
 expected "$work/output.txt"
+# A C program, by its compiler and pkg-config alone.
+gcc -std=c99 -Wall -Werror $(pkg-config --cflags tessera-tapp) "$source/examples/tapp/tapp.c" $(pkg-config --libs tessera-tapp) -o "$work/tapp"
+"$work/tapp" > /dev/null
 ! pkg-config --libs tessera-core | grep -iE 'hdf5|int2|png|blas' || { echo "tessera-core.pc names a foreign package" >&2; exit 1; }
 
 # Shared libraries: what the core's users call is to be seen, and the name carries the version.
@@ -64,3 +67,6 @@ for part in core io chem; do
     grep -q ' tessera::' "$work/$part.symbols"
     ! grep -E 'tessera::(kernels::cpu|inspect|PagePool|chem::Ccsd|Eigen)' "$work/$part.symbols" || { echo "libtessera_$part.so shows what it should hide" >&2; exit 1; }
 done
+# The doors show their C functions, all of them and no others.
+nm -D --defined-only "$build/tapp/libtessera-tapp.so" | grep ' T ' | sed 's/.* //' | sort > "$work/tapp.symbols"
+grep -o 'TAPP_[a-z_]*(' "$source/tapp/tapp.h" | tr -d '(' | sort | diff - "$work/tapp.symbols"

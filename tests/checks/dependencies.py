@@ -92,8 +92,8 @@ def main() -> int:
                     bad.append(f"{shown}: '{here}' may not use '{there}' ({name})")
                 if base != "src" and not name.startswith("tessera/"):
                     bad.append(f"{shown}: a public header includes the internal {name}")
-    # The Python module is a user: it sees the public headers alone.
-    for path in sorted((root / "python/src").glob("*")):
+    # The Python module and the doors for other languages are users: they see the public headers alone.
+    for path in sorted(p for door in ("python/src", "tapp") for p in (root / door).glob("*.[ch]*")):
         for kind, name in INCLUDE.findall(path.read_text()):
             count += 1
             own = kind == '"' and (path.parent / name).exists()

@@ -23,7 +23,7 @@ diff "$work/readme.cpp" "$source/examples/abcd/abcd.cpp" || { echo "the README's
 
 # Nothing is found of HDF5, libint2, libpng or BLAS.
 hidden="-DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON -DCMAKE_DISABLE_FIND_PACKAGE_PNG=ON -DCMAKE_DISABLE_FIND_PACKAGE_BLAS=ON -DCMAKE_DISABLE_FIND_PACKAGE_HDF5=ON"
-for example in abcd kernels assemble; do
+for example in abcd kernels assemble tapp; do
     PKG_CONFIG_LIBDIR=/nonexistent cmake --no-warn-unused-cli -G Ninja -S "$source/examples/$example" -B "$work/$example" \
         -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Release $hidden > "$work/configure.log"
     cmake --build "$work/$example" > "$work/build.log"
@@ -37,5 +37,6 @@ done
 "$work/abcd/abcd" | tee "$work/abcd.txt"
 grep -Eq "^[0-9.]+ \+- 0; of tile \(2, 1, 0\): -?[0-9.]+$" "$work/abcd.txt"
 "$work/assemble/assemble"
+"$work/tapp/tapp"
 "$work/kernels/kernels" | tee "$work/output.txt"
 printf 'b(4, 2, 3) = 118\nt3(0) = 2.5\n|t3|^2 = 1350\n' | diff - "$work/output.txt"
