@@ -6,7 +6,7 @@ command -v clang-format >/dev/null 2>&1 || { echo "format: clang-format is not i
 if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
     files=$(git ls-files '*.cpp' '*.hpp' '*.cu' '*.cuh' '*.c' '*.h')
 else
-    files=$(find apps bench examples include python src tapp tests \( -name '*.cpp' -o -name '*.hpp' -o -name '*.cu' -o -name '*.cuh' -o -name '*.[ch]' \))
+    files=$(find apps bench c examples include python src tapp tests \( -name '*.cpp' -o -name '*.hpp' -o -name '*.cu' -o -name '*.cuh' -o -name '*.[ch]' \))
 fi
 if [ "${1:-}" = --check ]; then
     clang-format --dry-run -Werror $files

@@ -37,7 +37,9 @@ ninja -C "$work/prefixed" "$object" > "$work/build.log"
 g++ "$work/found/CMakeFiles/consumer.dir/all.cpp.o" "$work/prefixed/$object" $(pkg-config --libs tessera) -o "$work/prefixed/consumer"
 "$work/prefixed/consumer" "$work" > "$work/output.txt"
 expected "$work/output.txt"
-# A C program, by its compiler and pkg-config alone.
+# Programs in C, by their compiler and pkg-config alone.
+gcc -std=c99 -Wall -Werror $(pkg-config --cflags tessera-c) "$source/examples/c/assemble.c" $(pkg-config --libs tessera-c) -o "$work/c"
+"$work/c" | diff - "$build/install-test/assemble.txt"
 gcc -std=c99 -Wall -Werror $(pkg-config --cflags tessera-tapp) "$source/examples/tapp/tapp.c" $(pkg-config --libs tessera-tapp) -o "$work/tapp"
 "$work/tapp" > /dev/null
 ! pkg-config --libs tessera-core | grep -iE 'hdf5|int2|png|blas' || { echo "tessera-core.pc names a foreign package" >&2; exit 1; }
@@ -68,5 +70,10 @@ for part in core io chem; do
     ! grep -E 'tessera::(kernels::cpu|inspect|PagePool|chem::Ccsd|Eigen)' "$work/$part.symbols" || { echo "libtessera_$part.so shows what it should hide" >&2; exit 1; }
 done
 # The doors show their C functions, all of them and no others.
-nm -D --defined-only "$build/tapp/libtessera-tapp.so" | grep ' T ' | sed 's/.* //' | sort > "$work/tapp.symbols"
+shown() {
+    nm -D --defined-only "$1" | grep ' T ' | sed 's/.* //' | sort
+}
+shown "$build/tapp/libtessera-tapp.so" > "$work/tapp.symbols"
 grep -o 'TAPP_[a-z_]*(' "$source/tapp/tapp.h" | tr -d '(' | sort | diff - "$work/tapp.symbols"
+shown "$build/c/libtessera_c.so" > "$work/c.symbols"
+grep '^TESSERA_C_API' "$source/include/tessera/tessera.h" | grep -o 'tessera_[a-z_]*(' | tr -d '(' | sort | diff - "$work/c.symbols"

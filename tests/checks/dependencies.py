@@ -93,7 +93,7 @@ def main() -> int:
                 if base != "src" and not name.startswith("tessera/"):
                     bad.append(f"{shown}: a public header includes the internal {name}")
     # The Python module and the doors for other languages are users: they see the public headers alone.
-    for path in sorted(p for door in ("python/src", "tapp") for p in (root / door).glob("*.[ch]*")):
+    for path in sorted(p for door in ("python/src", "c", "tapp") for p in (root / door).glob("*.[ch]*")):
         for kind, name in INCLUDE.findall(path.read_text()):
             count += 1
             own = kind == '"' and (path.parent / name).exists()

@@ -34,6 +34,11 @@ for example in abcd kernels assemble tapp; do
         ! readelf -d "$work/$example/$example" | grep -i "NEEDED.*$foreign" || { echo "a user of the core alone needs $foreign" >&2; exit 1; }
     done
 done
+# The library from C, which has files too.
+cmake -G Ninja -S "$source/examples/c" -B "$work/c" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Release > "$work/configure.log"
+cmake --build "$work/c" > "$work/build.log"
+"$work/assemble/assemble" > "$work/assemble.txt"
+"$work/c/assemble" | diff - "$work/assemble.txt"
 "$work/abcd/abcd" | tee "$work/abcd.txt"
 grep -Eq "^[0-9.]+ \+- 0; of tile \(2, 1, 0\): -?[0-9.]+$" "$work/abcd.txt"
 "$work/assemble/assemble"
