@@ -91,6 +91,10 @@ void add_how(CLI::App& command, HowOptions& how) {
         .add_option("--blocks", how.blocks,
                     "device blocks: auto, columns, patches (of rows and columns) or worst_fit (published)")
         ->capture_default_str();
+    command
+        .add_option("--deal", how.deal,
+                    "columns of stationary_b to ranks: auto, mirrored (by flops, published) or place (patches)")
+        ->capture_default_str();
     command.add_option("--grid", how.grid,
                        "ranks as PxQ, of stationary_b and outer_product (default: from the shapes)");
     constexpr const char* group = "How devices cut their work (computed where not given; never changes a result)";
@@ -121,6 +125,7 @@ void add_how(CLI::App& command, HowOptions& how) {
 PlanOptions plan_options_of(const HowOptions& how, int ranks, bool devices) {
     PlanOptions out;
     out.algorithm = parse_algorithm(how.algorithm);
+    out.deal = parse_deal(how.deal);
     out.blocks = parse_blocks(how.blocks);
     require(out.blocks == Blocks::automatic || devices, "--blocks {}: there are no devices, and only they have blocks",
             how.blocks);

@@ -28,9 +28,9 @@ struct Budgets {
 Budgets budgets_of(const WhereOptions& where, bool devices, const char* devices_option = "--devices");
 Resources resources_of(const WhereOptions& where, const CommonOptions& common);
 
-/// How: --algorithm --blocks --grid --block-share --chunk-share --block --depth --lookahead.
+/// How: --algorithm --blocks --deal --grid --block-share --chunk-share --block --depth --lookahead.
 struct HowOptions {
-    std::string algorithm = "auto", blocks = "auto", grid;
+    std::string algorithm = "auto", blocks = "auto", deal = "auto", grid;
     PlanParameters parameters;
 };
 void add_how(CLI::App& command, HowOptions& how);
@@ -75,6 +75,7 @@ Action add_contract(CLI::App& app);
 Action add_show(CLI::App& app);
 Action add_plan(CLI::App& app);
 Action add_simulate(CLI::App& app);
+Action add_tune(CLI::App& app);
 Action add_bench(CLI::App& app);
 /// tessera-bench in the place of this program, with the words behind `bench`. Returns, with an exit code, only where
 /// it cannot.

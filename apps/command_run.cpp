@@ -267,7 +267,7 @@ Action add_run(CLI::App& app) {
     command
         ->add_option("problem", o->problem,
                      "dense:M,N,K,t | blocks:nb,bs,occ[,seed] | synthetic:M,N,K,density[,lo,hi[,seed]] |\n"
-                     "alkane:n:v1|v2|v3[:min]")
+                     "alkane:n:v1|v2|v3|O,A[:min]")
         ->required();
     add_contraction(*command, o->contraction);
     add_common(*command, o->common);

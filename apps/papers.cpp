@@ -25,6 +25,7 @@ struct Case {
         o.machine = "summit";
         o.how.algorithm = algorithm;
         o.how.blocks = blocks;
+        o.how.deal = "mirrored";
         o.b = b;
         o.how.grid = grid;
         o.ranks = ranks;
@@ -33,8 +34,8 @@ struct Case {
         return o;
     }
     std::string command() const {
-        auto text =
-            fmt::format("tessera simulate {} --machine summit --ranks {} --algorithm {}", problem, ranks, algorithm);
+        auto text = fmt::format("tessera simulate {} --machine summit --ranks {} --algorithm {} --deal mirrored",
+                                problem, ranks, algorithm);
         if (devices_per_rank >= 0) text += fmt::format(" --devices-per-rank {}", devices_per_rank);
         if (blocks != "auto") text += " --blocks " + blocks;
         if (b != "auto") text += " --source-b " + b;

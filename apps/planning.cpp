@@ -35,9 +35,9 @@ SourceKind source_of_b(const std::string& b, const Problem& problem, bool device
 }
 
 void add_planning(CLI::App& command, PlanningOptions& o, bool problem_required) {
-    auto* problem = command.add_option(
-        "problem", o.problem,
-        "dense:M,N,K,t | blocks:nb,bs,occ[,seed] | synthetic:M,N,K,density[,lo,hi[,seed]] |\nalkane:n:v1|v2|v3[:min]");
+    auto* problem = command.add_option("problem", o.problem,
+                                       "dense:M,N,K,t | blocks:nb,bs,occ[,seed] | "
+                                       "synthetic:M,N,K,density[,lo,hi[,seed]] |\nalkane:n:v1|v2|v3|O,A[:min]");
     if (problem_required) problem->required();
     command.add_option("--machine", o.machine, "summit, h200x8, frontier, laptop, this, or a path to a JSON file")
         ->capture_default_str();

@@ -73,6 +73,7 @@ void require_same_call(Communicator& ranks, const PlanQuestion& q, const Resourc
                 {"the number of devices", fmt::format("{}", here.devices.size())},
                 {"algorithm", name(q.how.algorithm)},
                 {"grid", fmt::format("{}x{}", q.how.grid_rows, q.how.grid_cols)},
+                {"deal", name(q.how.deal)},
                 {"blocks", name(q.how.blocks)},
                 {"parameters",
                  fmt::format("{} {} {}x{} {} {}", number(p.block_share), number(p.chunk_share), number(p.block_rows),

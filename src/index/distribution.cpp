@@ -40,6 +40,12 @@ std::vector<std::int64_t> row_major_steps(const std::vector<Distribution::Axis>&
     return steps;
 }
 
+std::uint64_t hash_of(const std::vector<std::int32_t>& map) {
+    std::uint64_t h = map.size();
+    for (const auto r : map) h = combine(h, static_cast<std::uint64_t>(r));
+    return h >> 32;
+}
+
 }  // namespace
 
 Distribution::Distribution(int ranks, std::vector<Axis> axes) : ranks_(ranks), axes_(std::move(axes)) {
@@ -79,6 +85,40 @@ Distribution Distribution::from_maps(int ranks, std::vector<std::vector<std::int
     return Distribution(ranks, std::move(axes));
 }
 
+Distribution Distribution::from_patches(int ranks, int tensor_rank, std::vector<Patches> patches) {
+    Distribution out(ranks, std::vector<Axis>(static_cast<std::size_t>(tensor_rank)));
+    std::vector<bool> dealt(static_cast<std::size_t>(tensor_rank));
+    std::int64_t grid = 1;
+    for (const auto& p : patches) {
+        require(p.indices.size() == p.tiles.size() && !p.indices.empty() && p.ranks >= 1,
+                "distribution: patches of {} indices with {} numbers of tiles on {} ranks", p.indices.size(),
+                p.tiles.size(), p.ranks);
+        std::int64_t entries = 1;
+        for (std::size_t i = 0; i < p.indices.size(); ++i) {
+            const auto d = p.indices[i];
+            require(d >= 0 && d < tensor_rank, "distribution: patches of index {}, which is outside 0..{}", d,
+                    tensor_rank - 1);
+            require(!dealt[static_cast<std::size_t>(d)] && (i == 0 || p.indices[i - 1] < d),
+                    "distribution: patches name index {} twice, or out of order", d);
+            dealt[static_cast<std::size_t>(d)] = true;
+            entries = checked_multiply(entries, p.tiles[i], "distribution: tiles of patches");
+        }
+        require(static_cast<std::int64_t>(p.map.size()) == entries,
+                "distribution: a table of {} entries for patches of {} tiles", p.map.size(), entries);
+        for (const auto to : p.map)
+            require(to >= 0 && to < p.ranks, "distribution: patches are dealt to {}, which is outside 0..{}", to,
+                    p.ranks - 1);
+        grid = checked_multiply(grid, p.ranks, "distribution: ranks");
+    }
+    require(grid <= ranks, "distribution: a grid of {} ranks, but there are {}", grid, ranks);
+    std::erase_if(patches, [](const Patches& p) { return p.ranks == 1; });
+    out.patches_ = std::move(patches);
+    std::int64_t step = 1;
+    out.patch_steps_.resize(out.patches_.size());
+    for (std::size_t i = out.patches_.size(); i-- > 0; step *= out.patches_[i].ranks) out.patch_steps_[i] = step;
+    return out;
+}
+
 Distribution Distribution::permuted(const Permutation& p) const {
     Distribution out = *this;
     if (axes_.empty()) return out;
@@ -87,6 +127,28 @@ Distribution Distribution::permuted(const Permutation& p) const {
     for (int d = 0; d < p.rank(); ++d) {
         out.axes_[static_cast<std::size_t>(d)] = axes_[static_cast<std::size_t>(p[d])];
         out.steps_[static_cast<std::size_t>(d)] = steps_[static_cast<std::size_t>(p[d])];
+    }
+    for (std::size_t i = 0; i < patches_.size(); ++i) {
+        // The new indices in ascending order, and the table walked in that order.
+        const auto& old = patches_[i];
+        std::vector<std::pair<std::int32_t, std::size_t>> order;  // new index, place among the old ones
+        for (int d = 0; d < p.rank(); ++d)
+            if (const auto at = std::find(old.indices.begin(), old.indices.end(), p[d]); at != old.indices.end())
+                order.emplace_back(d, static_cast<std::size_t>(at - old.indices.begin()));
+        auto& now = out.patches_[i];
+        std::vector<std::int64_t> strides(old.tiles.size(), 1);
+        for (std::size_t j = old.tiles.size(); j-- > 1;) strides[j - 1] = strides[j] * old.tiles[j];
+        for (std::size_t j = 0; j < order.size(); ++j) {
+            now.indices[j] = order[j].first;
+            now.tiles[j] = old.tiles[order[j].second];
+        }
+        for (std::size_t entry = 0; entry < now.map.size(); ++entry) {
+            auto rest = static_cast<std::int64_t>(entry);
+            std::int64_t from = 0;
+            for (std::size_t j = order.size(); j-- > 0; rest /= now.tiles[j])
+                from += rest % now.tiles[j] * strides[order[j].second];
+            now.map[entry] = old.map[static_cast<std::size_t>(from)];
+        }
     }
     return out;
 }
@@ -104,6 +166,18 @@ Distribution Distribution::sliced(const TileGrid& grid, const IndexVector& first
         for (std::int64_t t = first[i]; t < first[i] + count[i]; ++t)
             axis.map.push_back(static_cast<std::int32_t>(coordinate(axes_[d], t, tiles)));
     }
+    for (auto& p : out.patches_) {
+        const auto old = p;
+        std::int64_t entries = 1;
+        for (std::size_t j = 0; j < p.indices.size(); ++j) entries *= p.tiles[j] = count[p.indices[j]];
+        p.map.resize(static_cast<std::size_t>(entries));
+        for (std::int64_t entry = 0; entry < entries; ++entry) {
+            std::int64_t rest = entry, from = 0, stride = 1;
+            for (std::size_t j = p.indices.size(); j-- > 0; rest /= p.tiles[j], stride *= old.tiles[j])
+                from += (rest % p.tiles[j] + first[p.indices[j]]) * stride;
+            p.map[static_cast<std::size_t>(entry)] = old.map[static_cast<std::size_t>(from)];
+        }
+    }
     return out;
 }
 
@@ -117,6 +191,11 @@ void Distribution::require_fits(const TileGrid& grid) const {
                 "tensor: index {} has {} tiles, but is dealt by a list of {}", d, grid.tiling(d).tile_count(),
                 axis.map.size());
     }
+    for (const auto& p : patches_)
+        for (std::size_t j = 0; j < p.indices.size(); ++j)
+            require(p.tiles[j] == grid.tiling(p.indices[j]).tile_count(),
+                    "tensor: index {} has {} tiles, but is dealt in patches of {}", p.indices[j],
+                    grid.tiling(p.indices[j]).tile_count(), p.tiles[j]);
 }
 
 Distribution Distribution::even(const TileGrid& grid, int ranks) {
@@ -162,6 +241,18 @@ int Distribution::owner(const TileGrid& grid, TileOrdinal tile) const {
         if (axis.ranks == 1) continue;
         owner += steps_[static_cast<std::size_t>(d)] * coordinate(axis, at, grid.tiling(d).tile_count());
     }
+    for (std::size_t i = 0; i < patches_.size(); ++i) {
+        std::int64_t entry = 0;
+        for (std::size_t j = 0; j < patches_[i].indices.size(); ++j) {
+            const auto d = patches_[i].indices[j];
+            const auto at = tile.value / grid.ordinal_strides()[d] % grid.tiling(d).tile_count();
+            require(grid.tiling(d).tile_count() == patches_[i].tiles[j],
+                    "distribution: index {} has {} tiles, but is dealt in patches of {}", d,
+                    grid.tiling(d).tile_count(), patches_[i].tiles[j]);
+            entry = entry * patches_[i].tiles[j] + at;
+        }
+        owner += patch_steps_[i] * patches_[i].map[static_cast<std::size_t>(entry)];
+    }
     return static_cast<int>(owner);
 }
 
@@ -173,10 +264,11 @@ std::string to_string(const Distribution& d) {
         if (axis.ranks == 1) continue;
         if (axis.deal == Distribution::Deal::blocked) text += " blocked";
         if (axis.deal != Distribution::Deal::mapped) continue;
-        std::uint64_t h = axis.map.size();
-        for (const auto r : axis.map) h = combine(h, static_cast<std::uint64_t>(r));
-        text += fmt::format(" by list {:08x}", h >> 32);
+        text += fmt::format(" by list {:08x}", hash_of(axis.map));
     }
+    for (const auto& p : d.patches())
+        text += fmt::format(", indices {} in patches on {} by table {:08x}", fmt::join(p.indices, " and "), p.ranks,
+                            hash_of(p.map));
     if (const auto& steps = d.steps(); steps != row_major_steps(d.axes()))
         text += fmt::format(", in steps of {}", fmt::join(steps, " x "));
     return text;

@@ -7,6 +7,7 @@
 
 #include "base/check.hpp"
 #include "base/units.hpp"
+#include "inspect/place_deal.hpp"
 #include "machine/device_layout.hpp"
 
 namespace tessera {
@@ -124,10 +125,34 @@ class Ways {
             fewest = std::min(fewest, loads);
         }
         if (patches) out_.ways.push_back(std::move(*patches));
+        if (devices_ > 1 && all && whole_columns() && !asked_.block_share && !asked_.block_cols) {
+            auto& by_bytes = out_.ways.back();
+            if (auto blocks = one_block_each(std::min(memory_ / 2, rest)); !blocks.empty())
+                if (auto way = counted(Blocks::columns, share_out(std::move(blocks), 1), need.unit, false);
+                    way.counted.seconds_predicted < (1 - kSameCount) * by_bytes.counted.seconds_predicted)
+                    by_bytes = std::move(way);
+        }
         for (const auto& way : out_.ways)
             out_.nothing_twice |= std::all_of(way.devices.begin(), way.devices.end(), [](const DeviceLayout& d) {
                 return d.by_block[0] == d.distinct[0] && d.by_block[1] == d.distinct[1];
             });
+    }
+
+    /// Where all of C fits: a block for each device, cut by the seconds that columns take instead of by their bytes.
+    std::vector<Block> one_block_each(std::int64_t most) const {
+        const auto& bytes = in_.bytes_on_device(Operand::c);
+        std::vector<Block> out;
+        for (auto& sums : columns_by_place(in_, sums_, devices_)) {
+            Block block;
+            for (const auto i : sums) {
+                block.bytes += bytes[in_.sums[i].c];
+                block.flops += in_.sums[i].flops;
+            }
+            if (block.bytes > most) return {};
+            block.sums = std::move(sums);
+            if (!block.sums.empty()) out.push_back(std::move(block));
+        }
+        return out;
     }
 
     /// A device's C in about n blocks, all that they are made of there at once.
@@ -189,7 +214,9 @@ class Ways {
             if (d.blocks.size() > 1 && held)
                 idle += in_.source(Operand::b) == SourceKind::device_made ? over(b, m.device.make_bytes_per_second)
                                                                           : over(b, from_host);
-            const auto bytes = static_cast<double>(loads);
+            // Tiles of B that the host makes come too, each once whatever the blocks are; but not to which device.
+            const auto bytes =
+                static_cast<double>(loads + (in_.source(Operand::b) == SourceKind::host_made ? d.by_block[1] : 0));
             const double products = over(flops, m.device.gemm.flops_per_second);
             seen.seconds_predicted =
                 std::max(seen.seconds_predicted, idle + std::max(products, over(bytes, from_host)));

@@ -1,6 +1,6 @@
 #include "tessera/plan/plan_options.hpp"
 
-#include <iterator>
+#include <span>
 
 #include "base/check.hpp"
 
@@ -10,12 +10,13 @@ namespace {
 
 constexpr const char* kAlgorithms[] = {"auto", "stationary_b", "outer_product", "split_k", "replicate_b"};
 constexpr const char* kBlocks[] = {"auto", "columns", "patches", "worst_fit", "stay", "strips"};
+constexpr const char* kDeals[] = {"auto", "mirrored", "place"};
 constexpr int kBlocksToAskFor = 4;
 
-template <class Value, std::size_t n>
-Value parse(std::string_view text, const char* what, const char* const (&names)[n], std::size_t count) {
+template <class Value>
+Value parse(std::string_view text, const char* what, std::span<const char* const> names) {
     std::string list;
-    for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t i = 0; i < names.size(); ++i) {
         if (text == names[i]) return static_cast<Value>(i);
         list += (i > 0 ? ", " : "") + std::string(names[i]);
     }
@@ -26,6 +27,7 @@ Value parse(std::string_view text, const char* what, const char* const (&names)[
 
 const char* name(Algorithm algorithm) { return kAlgorithms[static_cast<std::size_t>(algorithm)]; }
 const char* name(Blocks blocks) { return kBlocks[static_cast<std::size_t>(blocks)]; }
+const char* name(Deal deal) { return kDeals[static_cast<std::size_t>(deal)]; }
 
 std::string names(const std::vector<Blocks>& blocks) {
     std::string out;
@@ -33,9 +35,10 @@ std::string names(const std::vector<Blocks>& blocks) {
     return out;
 }
 
-Algorithm parse_algorithm(std::string_view text) {
-    return parse<Algorithm>(text, "algorithm", kAlgorithms, std::size(kAlgorithms));
+Algorithm parse_algorithm(std::string_view text) { return parse<Algorithm>(text, "algorithm", kAlgorithms); }
+Deal parse_deal(std::string_view text) { return parse<Deal>(text, "deal", kDeals); }
+Blocks parse_blocks(std::string_view text) {
+    return parse<Blocks>(text, "blocks", std::span(kBlocks).first(kBlocksToAskFor));
 }
-Blocks parse_blocks(std::string_view text) { return parse<Blocks>(text, "blocks", kBlocks, kBlocksToAskFor); }
 
 }  // namespace tessera

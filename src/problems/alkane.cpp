@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <memory>
+#include <tuple>
 #include <vector>
 
 #include "base/hash.hpp"
@@ -274,12 +275,15 @@ std::uint64_t state_of(Stream stream, const TileInfo& info) {
 
 }  // namespace
 
-Problem make_alkane(std::int64_t carbons, AlkaneTiling tiling, bool minimal_basis) {
-    constexpr std::int64_t occupied_at_65[] = {8, 8, 6}, ao_at_65[] = {60, 42, 27};
-    const int version = static_cast<int>(tiling);
+std::optional<AlkaneTiling> published_tiling(std::string_view name, std::int64_t carbons) {
+    for (const auto& [known, occupied, ao] : {std::tuple{"v1", 8, 60}, {"v2", 8, 42}, {"v3", 6, 27}})
+        if (name == known) return AlkaneTiling{known, cluster_count(occupied, carbons), cluster_count(ao, carbons)};
+    return std::nullopt;
+}
+
+Problem make_alkane(std::int64_t carbons, const AlkaneTiling& tiling, bool minimal_basis) {
     const auto factors = std::make_shared<const Factors>(
-        make_factors(make_molecule(carbons, minimal_basis), cluster_count(occupied_at_65[version - 1], carbons),
-                     cluster_count(ao_at_65[version - 1], carbons)));
+        make_factors(make_molecule(carbons, minimal_basis), tiling.occupied_clusters, tiling.ao_clusters));
 
     std::vector<std::int64_t> heights;
     for (std::size_t p = 0; p < factors->row_i.size(); ++p)
@@ -287,7 +291,7 @@ Problem make_alkane(std::int64_t carbons, AlkaneTiling tiling, bool minimal_basi
     const Tiling rows = Tiling::from_sizes(heights), ao = Tiling::from_sizes(factors->ao_sizes);
 
     Problem problem;
-    problem.name = fmt::format("alkane:{}:v{}{}", carbons, version, minimal_basis ? ":min" : "");
+    problem.name = fmt::format("alkane:{}:{}{}", carbons, tiling.name, minimal_basis ? ":min" : "");
     problem.spec = "pcd,cdab->pab";
     problem.a = shape_of_t({rows, ao, ao}, *factors);
     problem.b = shape_of_v({ao, ao, ao, ao}, *factors);

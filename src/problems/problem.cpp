@@ -15,7 +15,7 @@ namespace tessera {
 namespace {
 
 constexpr const char* kForms =
-    "dense:M,N,K,t  blocks:nb,bs,occ[,seed]  synthetic:M,N,K,density[,lo,hi[,seed]]  alkane:n:v1|v2|v3[:min]";
+    "dense:M,N,K,t  blocks:nb,bs,occ[,seed]  synthetic:M,N,K,density[,lo,hi[,seed]]  alkane:n:v1|v2|v3|O,A[:min]";
 
 constexpr std::int64_t kLargestTile = std::int64_t{1} << 40;
 
@@ -146,18 +146,20 @@ Problem synthetic_from(const Arguments& a) {
 Problem alkane_from(std::string_view text, std::string_view rest) {
     const auto parts = split(rest, ':');
     const Arguments a(text, parts);
-    a.check(parts.size() == 2 || parts.size() == 3, "alkane takes n, a tiling and perhaps min (n:v1|v2|v3[:min])");
+    a.check(parts.size() == 2 || parts.size() == 3, "alkane takes n, a tiling and perhaps min (n:v1|v2|v3|O,A[:min])");
     const std::int64_t n = a.whole(0, "n", 1, kMostCarbons);
-    AlkaneTiling tiling = AlkaneTiling::v1;
-    if (parts[1] == "v2")
-        tiling = AlkaneTiling::v2;
-    else if (parts[1] == "v3")
-        tiling = AlkaneTiling::v3;
-    else
-        a.check(parts[1] == "v1", "the tiling is {}, must be v1, v2 or v3", quoted(parts[1]));
+    auto tiling = published_tiling(parts[1], n);
+    if (const auto numbers = split(parts[1], ','); !tiling && numbers.size() == 2) {
+        const Arguments clusters(text, numbers);
+        const auto o = clusters.whole(0, "O, the number of clusters of occupied orbitals,", 1, 3 * n + 1);
+        const auto c = clusters.whole(1, "A, the number of clusters of atomic orbitals,", 1, n);
+        tiling = AlkaneTiling{fmt::format("{},{}", o, c), o, c};
+    }
+    a.check(tiling.has_value(), "the tiling is {}, must be v1, v2, v3 or two numbers of clusters (O,A)",
+            quoted(parts[1]));
     a.check(parts.size() == 2 || parts[2] == "min", "after the tiling stands {}, must be min or nothing",
             quoted(parts.back()));
-    return make_alkane(n, tiling, parts.size() == 3);
+    return make_alkane(n, *tiling, parts.size() == 3);
 }
 
 }  // namespace

@@ -78,6 +78,9 @@ Tensor<T> retile(const Tensor<T>& x, const TileGrid& grid, std::optional<Distrib
         for (std::size_t d = 0; d < axes.size(); ++d)
             fits &= axes[d].deal != Distribution::Deal::mapped ||
                     static_cast<std::int64_t>(axes[d].map.size()) == grid.tiling(static_cast<int>(d)).tile_count();
+        for (const auto& p : x.distribution().patches())
+            for (std::size_t j = 0; j < p.indices.size(); ++j)
+                fits &= p.tiles[j] == grid.tiling(p.indices[j]).tile_count();
         where = fits ? x.distribution() : Distribution::even(grid, x.communicator().size());
     }
     const auto window = whole(x.grid()), none = Box{window.lo, window.lo};

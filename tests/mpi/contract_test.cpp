@@ -126,6 +126,7 @@ void random_contractions(std::uint64_t seed, int trials) {
         how.algorithm = split       ? Algorithm::split_k
                         : replicate ? Algorithm::replicate_b
                                     : kAlgorithms[r() % (filters ? 3 : 5)];  // the last two refuse some problems
+        how.deal = static_cast<Deal>(trial % 3);
         const std::string algorithm = name(how.algorithm);
         if (!adds && r() % 2) many.result_distribution = random_distribution(r, grid, ranks.size());
         const bool made = !adds && r() % 3 == 0 && !spec.needs_reduction(1);
@@ -419,7 +420,8 @@ TEST(ContractAcrossRanks, APlanSaysWhereItsOperandsShallBe) {
     for (const auto algorithm : kAlgorithms) {
         std::optional<PlannedContraction> planned;
         try {
-            planned = plan<double>("ik,kj->ij", a, b, here, {}, {.algorithm = algorithm});
+            const auto deal = algorithm == Algorithm::stationary_b ? Deal::place : Deal::automatic;
+            planned = plan<double>("ik,kj->ij", a, b, here, {}, {.algorithm = algorithm, .deal = deal});
         } catch (const UserError&) {
             ASSERT_TRUE(algorithm == Algorithm::split_k || algorithm == Algorithm::replicate_b);
             continue;

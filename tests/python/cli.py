@@ -209,6 +209,20 @@ class PlanAndSimulate(unittest.TestCase):
         self.assertIn("validated", text)
         self.assertLessEqual(max(map(len, text.splitlines())), 100)
 
+    def test_columns_dealt_by_place_need_few_messages_and_make_b_once(self):
+        problem = ["alkane:65:v1", "--machine", "summit", "--ranks", 36]
+        out = json.loads(run("plan", *problem, "--json").stdout)
+        self.assertEqual((out["algorithm"], out["grid"]), ("stationary_b", [1, 36]))
+        self.assertLessEqual(out["bytes"]["sent"], 150e9)
+        self.assertLessEqual(out["made_tiles"], 305000)
+        self.assertLessEqual(next(c["seconds_predicted"] for c in out["candidates"] if c["chosen"]), 4.5)
+        small = ["alkane:16:v2:min", "--machine", "summit", "--ranks", 6, "--algorithm", "stationary_b", "--grid", "1x6", "--json"]
+        place, mirrored = (json.loads(run("plan", *small, "--deal", d).stdout) for d in ("place", "mirrored"))
+        self.assertLess(place["bytes"]["sent"], 0.7 * mirrored["bytes"]["sent"])
+        self.assertEqual(place["flops"], mirrored["flops"])
+        self.assertIn("by place", place["reason"])
+        self.assertIn("'magic'", run("plan", *problem, "--deal", "magic", code=2).stderr)
+
     def test_simulate_has_the_fields_and_agrees_with_plan(self):
         common = ["alkane:16:v2:min", "--machine", "summit", "--ranks", 4, "--algorithm", "stationary_b", "--json"]
         plan, out = (json.loads(run(command, *common).stdout) for command in ("plan", "simulate"))

@@ -83,6 +83,7 @@ inline void many_ranks(Random& r, Case& c, int most_ranks, int most_devices) {
         if (r() % 3 == 0) c.request.how.blocks = Blocks::worst_fit;
     }
     c.request.how.algorithm = kAlgorithms[r() % 5];
+    c.request.how.deal = static_cast<Deal>(r() % 3);
     const auto anywhere = [&](const TileGrid& grid) {
         std::vector<Distribution::Axis> axes(static_cast<std::size_t>(grid.rank()));
         int left = c.machine.ranks;

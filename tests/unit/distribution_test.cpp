@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <random>
 #include <set>
 
 #include "tessera/base/error.hpp"
@@ -158,6 +159,87 @@ TEST(Distribution, FollowsPermutationsAndSlices) {
     EXPECT_NE(to_string(q), to_string(Distribution(12, {d.axes()[2], d.axes()[0], d.axes()[1]})));
     EXPECT_EQ(d.sliced(grid, {0, 0, 0}, {4, 3, 5}), d);
     EXPECT_EQ(Distribution(2, {{2}}).sliced(TileGrid{Tiling{1, 1, 1}}, {2}, {1}), Distribution(2, {{2}}));
+}
+
+using Patches = Distribution::Patches;
+
+TEST(Distribution, PatchesOfSeveralIndices) {
+    const TileGrid grid{Tiling::uniform(2, 1), Tiling::uniform(3, 1), Tiling::uniform(2, 1)};
+    // Index 1 alone on 2, indices 0 and 2 together on 3.
+    const auto d = Distribution::from_patches(6, 3, {{{1}, {3}, 2, {0, 1, 0}}, {{0, 2}, {2, 2}, 3, {0, 1, 2, 1}}});
+    EXPECT_EQ(owners(d, grid), (std::vector<int>{0, 1, 3, 4, 0, 1, 2, 1, 5, 4, 2, 1}));
+    EXPECT_EQ(to_string(d).find("6 ranks as 1 x 1 x 1, indices 1 in patches on 2 by table "), 0u) << to_string(d);
+    EXPECT_NE(d, Distribution::from_patches(6, 3, {{{1}, {3}, 2, {0, 1, 1}}, {{0, 2}, {2, 2}, 3, {0, 1, 2, 1}}}));
+    d.require_fits(grid);
+    EXPECT_THROW(d.require_fits(TileGrid{Tiling::uniform(2, 1), Tiling::uniform(3, 1), Tiling::uniform(3, 1)}),
+                 UserError);
+    // A group on one rank is none.
+    EXPECT_EQ(Distribution::from_patches(2, 2, {{{0}, {2}, 1, {0, 0}}}), Distribution(2, {{1}, {1}}));
+}
+
+TEST(Distribution, PatchesStayWithTheirTiles) {
+    std::mt19937 r(5);
+    for (int trial = 0; trial < 50; ++trial) {
+        std::vector<Tiling> tilings;
+        for (int d = 0; d < 4; ++d) tilings.push_back(Tiling::uniform(1 + static_cast<int>(r() % 4), 1));
+        const TileGrid grid(tilings);
+        const auto patches = [&](std::vector<std::int32_t> indices, int ranks) {
+            Patches p{std::move(indices), {}, ranks, {}};
+            std::size_t entries = 1;
+            for (const auto d : p.indices)
+                entries *= static_cast<std::size_t>(p.tiles.emplace_back(grid.tile_counts()[d]));
+            for (std::size_t i = 0; i < entries; ++i)
+                p.map.push_back(static_cast<int>(r() % static_cast<unsigned>(ranks)));
+            return p;
+        };
+        const auto x = Distribution::from_patches(6, 4, {patches({0, 3}, 2), patches({1, 2}, 3)});
+        const Permutation p{2, 0, 3, 1};
+        std::vector<Tiling> turned;
+        for (int d = 0; d < 4; ++d) turned.push_back(tilings[static_cast<std::size_t>(p[d])]);
+        const TileGrid other(turned);
+        const auto y = x.permuted(p);
+        IndexVector first, count;
+        std::vector<Tiling> part;
+        for (int d = 0; d < 4; ++d) {
+            const auto n = grid.tile_counts()[d];
+            first.push_back(static_cast<std::int64_t>(r() % static_cast<unsigned>(n)));
+            count.push_back(1 + static_cast<std::int64_t>(r() % static_cast<unsigned>(n - first[d])));
+            part.push_back(Tiling::uniform(count[d], 1));
+        }
+        const TileGrid window(part);
+        const auto z = x.sliced(grid, first, count);
+        for (std::int64_t o = 0; o < grid.tile_total(); ++o) {
+            const auto at = grid.coordinates(TileOrdinal{o});
+            IndexVector there, inside;
+            bool in = true;
+            for (int d = 0; d < 4; ++d) {
+                there.push_back(at[p[d]]);
+                inside.push_back(at[d] - first[d]);
+                in = in && inside[d] >= 0 && inside[d] < count[d];
+            }
+            ASSERT_EQ(x.owner(grid, TileOrdinal{o}), y.owner(other, other.ordinal(there)));
+            if (in) {
+                ASSERT_EQ(x.owner(grid, TileOrdinal{o}), z.owner(window, window.ordinal(inside)));
+            }
+        }
+    }
+}
+
+TEST(Distribution, PatchesThatAreNone) {
+    const auto refused = [](int ranks, std::vector<Patches> patches, const char* part) {
+        try {
+            Distribution::from_patches(ranks, 2, std::move(patches));
+            ADD_FAILURE() << part;
+        } catch (const UserError& e) {
+            EXPECT_NE(std::string(e.what()).find(part), std::string::npos) << e.what();
+        }
+    };
+    refused(4, {{{2}, {1}, 1, {0}}}, "index 2");
+    refused(4, {{{0}, {2}, 2, {0, 1}}, {{0}, {2}, 2, {0, 1}}}, "index 0 twice");
+    refused(4, {{{1, 0}, {1, 1}, 1, {0}}}, "out of order");
+    refused(4, {{{0}, {3}, 2, {0, 1}}}, "2 entries");
+    refused(4, {{{0}, {2}, 2, {0, 2}}}, "dealt to 2");
+    refused(3, {{{0}, {2}, 2, {0, 1}}, {{1}, {2}, 2, {0, 1}}}, "grid of 4");
 }
 
 }  // namespace

@@ -33,6 +33,7 @@ Case wide_case(Random& r) {
     c.a = random_shape(r, {p, k}, 0.7);
     c.b = random_shape(r, {k, random_tiling(r, 60, 60)}, 0.5);
     c.request.how.algorithm = Algorithm::stationary_b;
+    c.request.how.deal = Deal::mirrored;
     c.request.spec = &c.spec;
     c.request.a = &c.a;
     c.request.b = &c.b;

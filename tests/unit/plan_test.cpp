@@ -477,7 +477,7 @@ TEST(Plan, ValidateCatchesWhatIsBroken) {
                     return std::swap(p.products[chain.first_product], p.products[chain.first_product + 1]), true;
             return false;
         });
-        breaks(13, [](Plan& p) { return p.rank_counts[0].peak_bytes = 0, p.counts.peak_host_bytes > 0; });
+        breaks(13, [](Plan& p) { return p.rank_counts[0].peak_bytes > 0 && (p.rank_counts[0].peak_bytes = 0, true); });
         breaks(14, [](Plan& p) { return p.counts.sent_bytes += 8, true; });
         breaks(15, [](Plan& p) { return p.rank_counts[0].stored_c > 0 && (p.rank_counts[0].stored_c = 0, true); });
         breaks(16, [](Plan& p) { return !p.device_counts.empty() && (p.device_counts[0].stored_bytes += 16, true); });

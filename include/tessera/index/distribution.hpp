@@ -12,7 +12,8 @@
 namespace TESSERA_API tessera {
 
 /// An n-dimensional grid of ranks laid over a tile grid: each tensor index is dealt to the ranks of one dimension, tile
-/// by tile in turn (cyclic), in contiguous blocks of tiles, or as a list says (mapped).
+/// by tile in turn (cyclic), in contiguous blocks of tiles, or as a list says (mapped). Indices may also be dealt
+/// together, by a table (patches).
 class Distribution {
   public:
     enum class Deal : std::uint8_t { cyclic, blocked, mapped };
@@ -21,6 +22,15 @@ class Distribution {
         Deal deal = Deal::cyclic;
         std::vector<std::int32_t> map = {};  // mapped: which of the axis's ranks has each tile
         bool operator==(const Axis&) const = default;
+    };
+
+    /// Several tensor indices dealt together: their tiles, the last index fastest, each with one of `ranks` in a table.
+    struct Patches {
+        std::vector<std::int32_t> indices = {};  // ascending
+        std::vector<std::int64_t> tiles = {};    // of each of these indices
+        std::int32_t ranks = 1;
+        std::vector<std::int32_t> map = {};
+        bool operator==(const Patches&) const = default;
     };
 
     /// All tiles on rank 0 of 1.
@@ -35,6 +45,10 @@ class Distribution {
     static Distribution from_maps(int ranks, std::vector<std::vector<std::int32_t>> maps,
                                   std::vector<std::int32_t> sides = {});
 
+    /// Groups of indices, each dealt by its table; no index is in two of them, and one that is in none is on one rank.
+    /// The ranks of the groups make a grid, whose last dimension counts fastest.
+    static Distribution from_patches(int ranks, int tensor_rank, std::vector<Patches> patches);
+
     /// For the tensor whose index d is index p[d] of this one's: each tile stays with its rank.
     Distribution permuted(const Permutation& p) const;
     /// For the part of a tensor with this grid that has tiles first[d], first[d] + 1, ... count[d] of them: likewise.
@@ -44,6 +58,7 @@ class Distribution {
 
     int ranks() const { return ranks_; }
     const std::vector<Axis>& axes() const { return axes_; }
+    const std::vector<Patches>& patches() const { return patches_; }
     /// By how much the rank grows with each coordinate; 0 along an index on a single rank.
     const std::vector<std::int64_t>& steps() const { return steps_; }
     int owner(const TileGrid& grid, TileOrdinal tile) const;
@@ -53,6 +68,8 @@ class Distribution {
     int ranks_ = 1;
     std::vector<Axis> axes_;
     std::vector<std::int64_t> steps_;
+    std::vector<Patches> patches_;
+    std::vector<std::int64_t> patch_steps_;
 };
 
 /// "4 ranks as 2 x 2 x 1"; different for any two that differ.

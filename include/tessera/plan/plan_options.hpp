@@ -15,14 +15,19 @@ namespace TESSERA_API tessera {
 enum class Algorithm : std::uint8_t { automatic, stationary_b, outer_product, split_k, replicate_b };
 /// How devices form blocks of the result. stay and strips are the planner's own: they cannot be asked for.
 enum class Blocks : std::uint8_t { automatic, columns, patches, worst_fit, stay, strips };
-/// "auto", "stationary_b"...; "auto", "columns"...
+/// How stationary_b deals columns of B to ranks: by flops in mirrored cyclic order (published), or in patches of
+/// columns that lie together, hence need the same tiles of A. automatic: the cheaper by counting.
+enum class Deal : std::uint8_t { automatic, mirrored, place };
+/// "auto", "stationary_b"...; "auto", "columns"...; "auto", "mirrored", "place".
 const char* name(Algorithm algorithm);
 const char* name(Blocks blocks);
+const char* name(Deal deal);
 /// Joined by commas.
 std::string names(const std::vector<Blocks>& blocks);
 /// The value of a name. UserError with the list of names that can be asked for.
 Algorithm parse_algorithm(std::string_view text);
 Blocks parse_blocks(std::string_view text);
+Deal parse_deal(std::string_view text);
 
 /// Upper limits of what a device holds at a time. What is not given is computed from the device's memory and the
 /// shapes.
@@ -45,6 +50,7 @@ struct PlanParameters {
 struct PlanOptions {
     Algorithm algorithm = Algorithm::automatic;
     Blocks blocks = Blocks::automatic;
+    Deal deal = Deal::automatic;
     int grid_rows = 0, grid_cols = 0;  // of ranks; 0: from the shapes
     PlanParameters parameters = {};    // of device blocks and chunks
     bool operator==(const PlanOptions&) const = default;

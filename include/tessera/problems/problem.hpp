@@ -22,7 +22,7 @@ struct Problem {
     bool b_on_demand = false;  // B is too large to store: its tiles are made when needed
 };
 
-/// dense:M,N,K,t  blocks:nb,bs,occ[,seed]  synthetic:M,N,K,density[,lo,hi[,seed]]  alkane:n:v1|v2|v3[:min]
+/// dense:M,N,K,t  blocks:nb,bs,occ[,seed]  synthetic:M,N,K,density[,lo,hi[,seed]]  alkane:n:v1|v2|v3|O,A[:min]
 /// Throws UserError for anything else, naming what is wrong and listing the forms.
 Problem make_problem(std::string_view text);
 
