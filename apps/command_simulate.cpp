@@ -49,6 +49,23 @@ void run_papers(const Options& o) {
     print_json({{"machine", "summit"}, {"commit", bench::build_commit()}, {"fitted", table.fitted}, {"rows", rows}});
 }
 
+/// The busiest rank over the mean.
+struct Balance {
+    double flops = 1, time = 1;
+};
+Balance balance_of(const Plan& plan, const Simulation& s) {
+    const auto of = [](const auto& values, const auto& value) {
+        double most = 0, sum = 0;
+        for (const auto& x : values) {
+            most = std::max(most, value(x));
+            sum += value(x);
+        }
+        return sum > 0 ? most * static_cast<double>(values.size()) / sum : 1;
+    };
+    return {of(plan.rank_counts, [](const RankCounts& r) { return r.flops; }),
+            of(s.rank_seconds, [](double seconds) { return seconds; })};
+}
+
 /// Of the device that was measured; null where the machine was read from a file or has none.
 nlohmann::json measured_driver(const MachineModel& machine) {
     if (machine.name != "this" || device::count() == 0) return nullptr;
@@ -69,6 +86,7 @@ void run(const Options& o) {
     const double seconds = now_seconds() - start;
     if (!o.trace.empty()) write_chrome_trace(s.trace, o.trace);
     const auto& n = plan.counts;
+    const auto balance = balance_of(plan, s);
     if (o.common.json) {
         return print_json({
             {"problem", problem.name},
@@ -92,6 +110,7 @@ void run(const Options& o) {
               {"host_link", s.busy.host_link},
               {"cores", s.busy.cores}}},
             {"overlap", s.overlap},
+            {"balance", {{"flops", balance.flops}, {"time", balance.time}}},
             {"bytes",
              {{"moved_host_to_device", n.loaded_bytes},
               {"moved_device_to_host", n.stored_bytes},
@@ -124,6 +143,9 @@ void run(const Options& o) {
         fmt::print("devices {:.0f} %, their links {:.0f} %, ", 100 * s.busy.device, 100 * s.busy.host_link);
     fmt::print("network {:.0f} %, cores {:.0f} %\n", 100 * s.busy.network, 100 * s.busy.cores);
     fmt::print("overlap     {:.0f} % of the time with transfers under way is also work\n", 100 * s.overlap);
+    if (plan.ranks > 1)
+        fmt::print("balance     flops {:.3f}, time {:.3f} (the busiest rank over the mean)\n", balance.flops,
+                   balance.time);
     fmt::print("simulated   {} steps in {}, planned in {}\n",
                format_count(static_cast<std::int64_t>(plan.steps.size())), format_seconds(seconds),
                format_seconds(planned.seconds()));

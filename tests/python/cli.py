@@ -223,6 +223,27 @@ class PlanAndSimulate(unittest.TestCase):
         self.assertIn("by place", place["reason"])
         self.assertIn("'magic'", run("plan", *problem, "--deal", "magic", code=2).stderr)
 
+    def test_tune_finds_a_tiling_that_is_no_worse_than_the_known_ones(self):
+        machine = ["--machine", "summit", "--ranks", 4, "--trials", 12]
+        out = json.loads(run("tune", "alkane:20:min", *machine, "--json").stdout)
+        seconds = {t["problem"]: t["seconds"] for t in out["trials"] if "seconds" in t}
+        self.assertEqual(len(out["trials"]), 12)
+        self.assertEqual(out["seconds"], min(seconds.values()))
+        self.assertEqual(seconds[out["best"]], out["seconds"])
+        for version in ("v1", "v2", "v3"):
+            self.assertGreaterEqual(seconds[f"alkane:20:{version}:min"], out["seconds"])
+        self.assertAlmostEqual(out["gain"], seconds[out["known"]] / out["seconds"])
+        best = json.loads(run("simulate", out["best"], *machine[:4], "--json").stdout)
+        self.assertEqual(best["seconds"], out["seconds"])
+        self.assertGreaterEqual(best["balance"]["time"], 1)
+        front = [t for t in out["trials"] if t["pareto"]]
+        self.assertIn(out["best"], [t["problem"] for t in front])
+        text = run("tune", "dense:4000,4000,4000", "--machine", "laptop", "--trials", 5).stdout
+        self.assertIn("best ", text)
+        for problem, word in [("alkane:65:v1", "without a tiling"), ("alkane:x", "'x'"), ("dense:1,2", "M,N,K"), ("blocks:3", "blocks:3")]:
+            self.assertIn(word, run("tune", problem, *machine, code=2).stderr)
+        self.assertIn("smallest", run("tune", "dense:4000,4000,4000", "--machine", "laptop", "--memory", "1MiB", code=3).stderr)
+
     def test_simulate_has_the_fields_and_agrees_with_plan(self):
         common = ["alkane:16:v2:min", "--machine", "summit", "--ranks", 4, "--algorithm", "stationary_b", "--json"]
         plan, out = (json.loads(run(command, *common).stdout) for command in ("plan", "simulate"))
