@@ -14,6 +14,7 @@
 #include "tessera/io/hdf5.hpp"
 #include "tessera/io/npy.hpp"
 #include "tessera/machine/machine_file.hpp"
+#include "tessera/matrix/functions.hpp"
 #include "tessera/plan/plan.hpp"
 #include "tessera/simulate/simulate.hpp"
 #include "tessera/storage/memory.hpp"

@@ -24,7 +24,7 @@ USES = {
 USES["execute"] = " ".join(USES)
 USES["tensor"] = USES["execute"] + " execute"
 USES["contract"] = USES["tensor"] + " tensor"
-for top in ("io", "problems", "chem"):
+for top in ("matrix", "io", "problems", "chem"):
     USES[top] = USES["contract"] + " contract"
 USES["chem"] += " io"
 
