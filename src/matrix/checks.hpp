@@ -10,8 +10,8 @@ namespace tessera {
 template <Scalar T>
 void require_square_tiles(const char* operation, const Tensor<T>& a);
 
-/// The matrix itself where it is symmetric to the bit, else half the sum with its (conjugate) transpose. UserError where
-/// that is further away than rounding.
+/// The matrix itself where it is symmetric to the bit, else half the sum with its (conjugate) transpose. UserError
+/// where that is further away than rounding.
 template <Scalar T>
 Tensor<T> symmetric_part(const char* operation, const Tensor<T>& a);
 

@@ -20,8 +20,10 @@ MatrixResult<T> exponential(const Tensor<T>& a, const MatrixOptions& options, co
     // The largest singular value is no larger than the root of both norms.
     const double size =
         std::min(spectral_bound(a.shape()), std::sqrt(gershgorin_norm(a) * gershgorin_norm(transposed)));
-    require(size < 1e3, "exponential: the norm of the matrix is {:.3g}, and elements of the result may be as large as "
-            "e to this power", size);
+    require(size < 1e3,
+            "exponential: the norm of the matrix is {:.3g}, and elements of the result may be as large as "
+            "e to this power",
+            size);
     const int halved = size > 0.5 ? static_cast<int>(std::ceil(std::log2(size / 0.5))) : 0;
     const double scaled = std::ldexp(size, -halved);
     Tensor<T> b = a;

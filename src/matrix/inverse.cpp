@@ -1,5 +1,5 @@
-// Inverse and root of the inverse, by Newton and Schulz. Their errors are known from what is left of the identity in the
-// end, whatever was filtered on the way.
+// Inverse and root of the inverse, by Newton and Schulz. Their errors are known from what is left of the identity in
+// the end, whatever was filtered on the way.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -44,7 +44,8 @@ InverseFactor<T> inverse_factor(const char* operation, const Tensor<T>& given, c
         out.z = s;
         return out;
     }
-    const Extremes discs = gershgorin_interval(s, here.threads), found = extremal_eigenvalues(s, 1e-2, 60, here.threads);
+    const Extremes discs = gershgorin_interval(s, here.threads),
+                   found = extremal_eigenvalues(s, 1e-2, 60, here.threads);
     require(found.lowest > 0, "{}: the matrix is not positive definite: it has an eigenvalue of {:.6g} or below",
             operation, found.lowest);
     const double highest = std::min(discs.highest, found.highest + 2 * found.highest_error + 0.01 * found.highest);
@@ -154,8 +155,8 @@ MatrixResult<T> inverse(const Tensor<T>& a, const MatrixOptions& options, const 
         if (convergence.done(report, step)) {
             // 1 - A X = R: A^-1 - X = A^-1 R = X (1 - R)^-1 R
             const double rest = step.residual + product.rounding().frobenius;
-            report.error = rest < 1 ? spectral_bound(x.shape()) * rest / (1 - rest)
-                                    : std::numeric_limits<double>::infinity();
+            report.error =
+                rest < 1 ? spectral_bound(x.shape()) * rest / (1 - rest) : std::numeric_limits<double>::infinity();
             break;
         }
         const auto dropped_r = drop_small_tiles(r, options.filter, kept ? &*kept : nullptr);
@@ -173,10 +174,10 @@ MatrixResult<T> inverse(const Tensor<T>& a, const MatrixOptions& options, const 
     return out;
 }
 
-#define TESSERA_INSTANTIATE(T)                                                                                    \
+#define TESSERA_INSTANTIATE(T)                                                                                      \
     template InverseFactor<T> inverse_factor(const char*, const Tensor<T>&, const MatrixOptions&, const Resources&, \
-                                             MatrixReport&);                                                       \
-    template MatrixResult<T> sqrt_inverse(const Tensor<T>&, const MatrixOptions&, const Resources&);               \
+                                             MatrixReport&);                                                        \
+    template MatrixResult<T> sqrt_inverse(const Tensor<T>&, const MatrixOptions&, const Resources&);                \
     template MatrixResult<T> inverse(const Tensor<T>&, const MatrixOptions&, const Resources&);
 TESSERA_INSTANTIATE(float)
 TESSERA_INSTANTIATE(double)

@@ -59,7 +59,11 @@ template <Scalar T>
 Tensor<T> conjugate_transpose(const Tensor<T>& a, int threads) {
     auto out = permute(a, Permutation({1, 0}), threads);
     if constexpr (is_complex<T>)
-        out.update_tiles([](const TileInfo&, std::span<T> tile) { for (T& e : tile) e = std::conj(e); }, threads);
+        out.update_tiles(
+            [](const TileInfo&, std::span<T> tile) {
+                for (T& e : tile) e = std::conj(e);
+            },
+            threads);
     return out;
 }
 
@@ -128,7 +132,8 @@ template <Scalar T>
 Tensor<T> KeptProduct<T>::operator()(const Tensor<T>& a, const Tensor<T>& b, const Resources& here,
                                      MatrixReport& report, MatrixStep& step) {
     const auto serves = [&] {
-        return planned_ && planned_->impl().shape_a().same_tiles(a.shape()) && planned_->impl().shape_b().same_tiles(b.shape());
+        return planned_ && planned_->impl().shape_a().same_tiles(a.shape()) &&
+               planned_->impl().shape_b().same_tiles(b.shape());
     };
     const double start = now_seconds();
     if (!serves()) {
@@ -290,20 +295,21 @@ bool Convergence::done(MatrixReport& report, const MatrixStep& step) const {
         }
     }
     if (static_cast<int>(past.size()) > options_->max_iterations)
-        fail(report, options_->filter > 0 ? "a smaller filter or more iterations may help" : "more iterations may help");
+        fail(report,
+             options_->filter > 0 ? "a smaller filter or more iterations may help" : "more iterations may help");
     return false;
 }
 
-#define TESSERA_INSTANTIATE(T)                                                                     \
-    template void require_square_tiles(const char*, const Tensor<T>&);                             \
-    template Tensor<T> symmetrised(Tensor<T>, int);                                                \
-    template Tensor<T> symmetric_part(const char*, const Tensor<T>&);                              \
-    template ErrorNorms rounding_of_product<T>(const Shape&, const Shape&, const std::string&);    \
-    template class KeptProduct<T>;                                                                 \
-    template ErrorNorms drop_small_tiles(Tensor<T>&, double, const Shape*);                        \
-    template ErrorNorms distance(const Tensor<T>&, const Tensor<T>&, int);                             \
-    template void combine_into(double, const Tensor<T>&, double, Tensor<T>&, int);                 \
-    template Tensor<T> identity_like(const Tensor<T>&, double);                                    \
+#define TESSERA_INSTANTIATE(T)                                                                  \
+    template void require_square_tiles(const char*, const Tensor<T>&);                          \
+    template Tensor<T> symmetrised(Tensor<T>, int);                                             \
+    template Tensor<T> symmetric_part(const char*, const Tensor<T>&);                           \
+    template ErrorNorms rounding_of_product<T>(const Shape&, const Shape&, const std::string&); \
+    template class KeptProduct<T>;                                                              \
+    template ErrorNorms drop_small_tiles(Tensor<T>&, double, const Shape*);                     \
+    template ErrorNorms distance(const Tensor<T>&, const Tensor<T>&, int);                      \
+    template void combine_into(double, const Tensor<T>&, double, Tensor<T>&, int);              \
+    template Tensor<T> identity_like(const Tensor<T>&, double);                                 \
     template Extremes interval_of(const Tensor<T>&, const MatrixOptions&, int);
 TESSERA_INSTANTIATE(float)
 TESSERA_INSTANTIATE(double)

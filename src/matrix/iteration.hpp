@@ -18,7 +18,8 @@ inline ErrorNorms operator+(const ErrorNorms& x, const ErrorNorms& y) {
 }
 inline ErrorNorms operator*(double f, const ErrorNorms& x) { return {f * x.frobenius, f * x.spectral}; }
 
-/// The largest singular value is no larger, and neither is that of the magnitudes of the elements: by the norms of tiles.
+/// The largest singular value is no larger, and neither is that of the magnitudes of the elements: by the norms of
+/// tiles.
 double spectral_bound(const Shape& a);
 
 /// A bound of the rounding of a product, to first order.

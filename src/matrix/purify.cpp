@@ -18,8 +18,8 @@ double real_trace(const Tensor<T>& x) {
 
 /// `first`: how far F is from what it stands for.
 template <Scalar T>
-MatrixResult<T> project(const Tensor<T>& f, std::int64_t electrons, const MatrixOptions& options,
-                        const Resources& here, const ErrorNorms& first) {
+MatrixResult<T> project(const Tensor<T>& f, std::int64_t electrons, const MatrixOptions& options, const Resources& here,
+                        const ErrorNorms& first) {
     MatrixResult<T> out;
     auto& report = out.report;
     const std::int64_t rows = f.grid().tiling(0).extent();
@@ -59,10 +59,9 @@ MatrixResult<T> project(const Tensor<T>& f, std::int64_t electrons, const Matrix
         step.seconds = now_seconds() - begin;
         if (convergence.done(report, step)) {
             if (std::abs(step.trace - wanted) > 0.5)
-                convergence.fail(report, fmt::format("the trace is {:.3f}, not {}: there is no gap", step.trace,
-                                                     electrons));
-            const auto bound =
-                projector_bound(steps, (1 / width) * first, residuals, step.trace, electrons, rows);
+                convergence.fail(report,
+                                 fmt::format("the trace is {:.3f}, not {}: there is no gap", step.trace, electrons));
+            const auto bound = projector_bound(steps, (1 / width) * first, residuals, step.trace, electrons, rows);
             report.error = bound.error;
             if (std::isfinite(bound.error)) {
                 report.homo = range.highest - width * bound.homo;
@@ -129,7 +128,9 @@ MatrixResult<T> purify(const Tensor<T>& f, const Tensor<T>& s, std::int64_t elec
     ErrorNorms last = size * (again.rounding() + drop_small_tiles(first, options.filter, nullptr));
     if constexpr (is_complex<T>) {
         Tensor<T> other = z;
-        other.update_tiles([](const TileInfo&, std::span<T> tile) { for (T& e : tile) e = std::conj(e); });
+        other.update_tiles([](const TileInfo&, std::span<T> tile) {
+            for (T& e : tile) e = std::conj(e);
+        });
         out.matrix = back(first, other, here, report, step);
     } else {
         out.matrix = back(first, z, here, report, step);
@@ -147,9 +148,9 @@ MatrixResult<T> purify(const Tensor<T>& f, const Tensor<T>& s, std::int64_t elec
     return out;
 }
 
-#define TESSERA_INSTANTIATE(T)                                                                                      \
-    template MatrixResult<T> purify(const Tensor<T>&, std::int64_t, const MatrixOptions&, const Resources&);        \
-    template MatrixResult<T> purify(const Tensor<T>&, const Tensor<T>&, std::int64_t, const MatrixOptions&,         \
+#define TESSERA_INSTANTIATE(T)                                                                               \
+    template MatrixResult<T> purify(const Tensor<T>&, std::int64_t, const MatrixOptions&, const Resources&); \
+    template MatrixResult<T> purify(const Tensor<T>&, const Tensor<T>&, std::int64_t, const MatrixOptions&,  \
                                     const Resources&);
 TESSERA_INSTANTIATE(float)
 TESSERA_INSTANTIATE(double)

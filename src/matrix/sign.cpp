@@ -44,7 +44,11 @@ MatrixResult<T> sign(const Tensor<T>& a, const MatrixOptions& options, const Res
             break;
         }
         // 3 - X X = 2 - (X X - 1)
-        y.update_tiles([](const TileInfo&, std::span<T> tile) { for (T& e : tile) e = -e; }, here.threads);
+        y.update_tiles(
+            [](const TileInfo&, std::span<T> tile) {
+                for (T& e : tile) e = -e;
+            },
+            here.threads);
         add_on_diagonal(y, T(2));
         const auto dropped_y = drop_small_tiles(y, options.filter, kept_y ? &*kept_y : nullptr);
         kept_y = y.shape();

@@ -57,8 +57,7 @@ class Rows {
                 const auto extents = a_->grid().tile_extents(a_->shape().tile(s));
                 for (std::int64_t i = 0; i < extents[0]; ++i)
                     visit(static_cast<std::size_t>(begin[0] + i), static_cast<std::size_t>(begin[1]),
-                          tile.subspan(static_cast<std::size_t>(i * extents[1]),
-                                       static_cast<std::size_t>(extents[1])));
+                          tile.subspan(static_cast<std::size_t>(i * extents[1]), static_cast<std::size_t>(extents[1])));
             }
         });
     }
@@ -202,7 +201,7 @@ Extremes gershgorin_interval(const Tensor<T>& given, int threads) {
     return out;
 }
 
-#define TESSERA_INSTANTIATE(T)                                                \
+#define TESSERA_INSTANTIATE(T)                                                  \
     template Extremes extremal_eigenvalues(const Tensor<T>&, double, int, int); \
     template Extremes gershgorin_interval(const Tensor<T>&, int);
 TESSERA_INSTANTIATE(float)

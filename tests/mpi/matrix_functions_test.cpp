@@ -1,5 +1,5 @@
-// Functions of matrices on ranks: matrices of a known spectrum, so that the exact result is known too; bounds that hold;
-// the bits of one rank.
+// Functions of matrices on ranks: matrices of a known spectrum, so that the exact result is known too; bounds that
+// hold; the bits of one rank.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -66,7 +66,8 @@ struct MatrixFunctions : ::testing::Test {
                 for (std::int64_t j = 0; j < n; ++j) {
                     Wide dot{};
                     for (std::int64_t i = 0; i < n; ++i) dot += conjugate(v[static_cast<std::size_t>(i)]) * at(i, j);
-                    for (std::int64_t i = 0; i < n; ++i) at(i, j) -= 2.0 / square * v[static_cast<std::size_t>(i)] * dot;
+                    for (std::int64_t i = 0; i < n; ++i)
+                        at(i, j) -= 2.0 / square * v[static_cast<std::size_t>(i)] * dot;
                 }
             }
         }
@@ -98,8 +99,8 @@ struct MatrixFunctions : ::testing::Test {
         return std::sqrt(square);
     }
     /// The result of both, which has the same bits, and is what it should be.
-    void expect(const MatrixResult<T>& many, const MatrixResult<T>& one, const std::vector<T>& exact,
-                const char* what, double times = 1) {
+    void expect(const MatrixResult<T>& many, const MatrixResult<T>& one, const std::vector<T>& exact, const char* what,
+                double times = 1) {
         EXPECT_EQ(checksum(many.matrix), checksum(one.matrix)) << what;
         EXPECT_EQ(many.report.error, one.report.error) << what;
         EXPECT_EQ(many.report.history.size(), one.report.history.size()) << what;
@@ -142,8 +143,8 @@ TYPED_TEST(MatrixFunctions, OfKnownSpectra) {
         const auto lowest = mapped(mixed, [](double x) { return x < 0 ? 1.0 : 0.0; });
         this->expect(purify(a.many, electrons), purify(a.one, electrons), lowest, "purify");
         auto p = this->tensors(draw, t, basis.matrix(positive));
-        this->expect(sqrt_inverse(p.many), sqrt_inverse(p.one), mapped(positive, [](double x) { return 1 / std::sqrt(x); }),
-                     "sqrt_inverse", 20);
+        this->expect(sqrt_inverse(p.many), sqrt_inverse(p.one),
+                     mapped(positive, [](double x) { return 1 / std::sqrt(x); }), "sqrt_inverse", 20);
         if (n > 1) {
             const auto purified = purify(a.one, electrons);
             double homo = -2, lumo = 2;
@@ -162,10 +163,12 @@ TYPED_TEST(MatrixFunctions, OfKnownSpectra) {
         // A matrix that is not symmetric: A^-1 of Q D.
         auto skew = basis.matrix(positive);
         for (std::int64_t i = 0; i < n; ++i)
-            for (std::int64_t j = 0; j < n; ++j) skew[static_cast<std::size_t>(i * n + j)] *= static_cast<RealOf<T>>(i + 1);
+            for (std::int64_t j = 0; j < n; ++j)
+                skew[static_cast<std::size_t>(i * n + j)] *= static_cast<RealOf<T>>(i + 1);
         auto exact = mapped(positive, [](double x) { return 1 / x; });
         for (std::int64_t i = 0; i < n; ++i)
-            for (std::int64_t j = 0; j < n; ++j) exact[static_cast<std::size_t>(i * n + j)] /= static_cast<RealOf<T>>(j + 1);
+            for (std::int64_t j = 0; j < n; ++j)
+                exact[static_cast<std::size_t>(i * n + j)] /= static_cast<RealOf<T>>(j + 1);
         auto s = this->tensors(draw, t, skew);
         this->expect(inverse(s.many), inverse(s.one), exact, "inverse of a matrix that is not symmetric", 200);
     }
@@ -213,8 +216,10 @@ Tensor<T> insulator(std::int64_t n, const Tiling& t, const Placement& where, dou
                 for (std::int64_t j = 0; j < info.extents[1]; ++j) {
                     const auto row = info.begin[0] + i, column = info.begin[1] + j;
                     const auto lo = std::min(row, column), hi = std::max(row, column);
-                    double e = 0.3 * to_signed_unit(combine(static_cast<std::uint64_t>(n + lo), static_cast<std::uint64_t>(hi))) *
-                               std::exp(-1.0 * static_cast<double>(hi - lo));
+                    double e =
+                        0.3 *
+                        to_signed_unit(combine(static_cast<std::uint64_t>(n + lo), static_cast<std::uint64_t>(hi))) *
+                        std::exp(-1.0 * static_cast<double>(hi - lo));
                     if (row == column) e += middle + (row % 2 == 0 ? -1 : 1) * (middle == 0 ? 1 : 0.3);
                     tile[static_cast<std::size_t>(i * info.extents[1] + j)] = static_cast<RealOf<T>>(e);
                 }
@@ -306,7 +311,8 @@ TEST(MatrixFunctionsOnRanks, SayWhatIsWrong) {
     } catch (const MatrixNotConverged& e) {
         EXPECT_EQ(e.exit_code(), 4);
         EXPECT_EQ(e.report().history.size(), 4u);
-        EXPECT_NE(std::string(e.what()).find("purify: not converged after 4 iterations"), std::string::npos) << e.what();
+        EXPECT_NE(std::string(e.what()).find("purify: not converged after 4 iterations"), std::string::npos)
+            << e.what();
     }
     // Half an electron in each of two states of one energy; a matrix without an inverse.
     Tensor<double> same(Shape({t, t}), where);

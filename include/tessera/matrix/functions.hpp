@@ -89,8 +89,8 @@ TESSERA_API MatrixResult<T> sqrt_inverse(const Tensor<T>& a, const MatrixOptions
 template <Scalar T>
 TESSERA_API MatrixResult<T> exponential(const Tensor<T>& a, const MatrixOptions& options = {},
                                         const Resources& here = {});
-/// The projector on as many of the lowest eigenvectors of a symmetric F as there are electrons, one a state: with two in
-/// a state, ask for half as many.
+/// The projector on as many of the lowest eigenvectors of a symmetric F as there are electrons, one a state: with two
+/// in a state, ask for half as many.
 template <Scalar T>
 TESSERA_API MatrixResult<T> purify(const Tensor<T>& f, std::int64_t electrons, const MatrixOptions& options = {},
                                    const Resources& here = {});
