@@ -77,19 +77,21 @@ print(json.dumps({"peers": peers}), flush=True)
 
 
 def call(peer, spec, a, b, out):
-    """One contraction; into `out` where it is given."""
+    """One contraction; into `out` where it is given. A new result has its indices in the order of the spec, as ours has."""
     if peer == "numpy":
-        return np.einsum(spec, a, b, optimize=True) if out is None else np.einsum(spec, a, b, optimize=True, out=out)
+        return np.einsum(spec, a, b, optimize=True, order="C") if out is None else np.einsum(spec, a, b, optimize=True, out=out)
     if peer == "tblis":
         return pytblis.contract(spec, a, b) if out is None else pytblis.contract(spec, a, b, out=out)
-    return torch.einsum(spec, ta, tb)
+    return torch.einsum(spec, ta, tb).contiguous()
 
 
 def timed(work, wanted):
-    start = time.perf_counter()
-    work()
-    once = max(time.perf_counter() - start, 1e-7)
-    calls = max(1, int(wanted / once))
+    """Seconds of one call: first calls for about so long that do not count, while threads find their cores, then as many
+    that do."""
+    calls, start = 0, time.perf_counter()
+    while calls == 0 or time.perf_counter() < start + wanted:
+        work()
+        calls += 1
     start = time.perf_counter()
     for _ in range(calls):
         work()
@@ -122,7 +124,7 @@ for line in sys.stdin:
     peer = ask["time"]
     try:
         seconds = timed(lambda: call(peer, spec, a, b, c if ask["into"] else None), ask["seconds"])
-        time.sleep(0.04)  # until its threads no longer spin
+        time.sleep(0.15 if peer == "numpy" else 0.03)  # until its threads no longer spin: OpenBLAS's do for a tenth of a second
         print(json.dumps({"seconds": seconds}), flush=True)
     except Exception as e:  # a peer that cannot do this one is left out of it
         print(json.dumps({"error": str(e)}), flush=True)

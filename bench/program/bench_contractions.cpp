@@ -13,103 +13,25 @@
 #include <map>
 
 #include "base/check.hpp"
-#include "base/clock.hpp"
 #include "base/hash_fill.hpp"
 #include "base/parallel.hpp"
 #include "commit.hpp"
+#include "contraction_cases.hpp"
 #include "gemm_rate.hpp"
 #include "peers.hpp"
 #include "probe/rates.hpp"
+#include "probe/roofline.hpp"
 #include "tessera/base/cpu.hpp"
 #include "tessera/contract/arrays.hpp"
 #include "tessera/contract/contract.hpp"
 #include "tessera/index/contraction_spec.hpp"
+#include "timing.hpp"
 
 namespace tessera::bench {
 
 namespace {
 
 using Json = nlohmann::json;
-
-struct Case {
-    const char *family, *spec, *extents;
-};
-
-// What is contracted in the literature: tensor times matrix (machine learning, Tucker), the four-index transform, CCSD
-// and its (T), density fitting, sums into small results, products with a small sum, batches.
-constexpr std::array kCases = {
-    Case{"matrix", "ik,kj->ij", "i=1000,j=1000,k=1000"},
-    Case{"matrix", "ki,kj->ij", "i=600,j=600,k=2000"},
-    Case{"matrix", "ik,jk->ji", "i=1500,j=300,k=700"},
-    Case{"ttm", "bda,dc->abc", "a=160,b=160,c=160,d=160"},
-    Case{"ttm", "dca,bd->abc", "a=160,b=160,c=160,d=160"},
-    Case{"ttm", "dbea,ec->abcd", "a=40,b=40,c=48,d=40,e=48"},
-    Case{"ttm", "deca,be->abcd", "a=40,b=48,c=40,d=40,e=48"},
-    Case{"ttm", "ebad,ce->abcd", "a=40,b=40,c=48,d=40,e=48"},
-    Case{"ttm", "efbad,cf->abcde", "a=20,b=20,c=24,d=20,e=20,f=24"},
-    Case{"ttm", "ecbfa,fd->abcde", "a=20,b=20,c=20,d=24,e=20,f=24"},
-    Case{"ttm", "efcad,bf->abcde", "a=20,b=24,c=20,d=20,e=20,f=24"},
-    Case{"ttm", "ijk,kl->ijl", "i=300,j=300,k=32,l=32"},
-    Case{"ttm", "ijk,il->ljk", "i=32,j=300,k=300,l=32"},
-    Case{"transform", "pqrs,pi->iqrs", "p=50,q=50,r=48,s=48,i=40"},
-    Case{"transform", "pqrs,qi->pirs", "p=50,q=50,r=48,s=48,i=40"},
-    Case{"transform", "pqrs,ri->pqis", "p=48,q=48,r=50,s=50,i=40"},
-    Case{"transform", "pqrs,si->pqri", "p=48,q=48,r=50,s=50,i=40"},
-    Case{"transform", "Lpq,qi->Lpi", "L=300,p=120,q=120,i=30"},
-    Case{"ccsd", "acd,db->abc", "a=200,b=160,c=150,d=160"},
-    Case{"ccsd", "ad,bdc->abc", "a=200,b=160,c=150,d=160"},
-    Case{"ccsd", "adc,bd->abc", "a=200,b=160,c=150,d=160"},
-    Case{"ccsd", "adec,ebd->abc", "a=90,b=90,c=90,d=60,e=10"},
-    Case{"ccsd", "aebf,dfce->abcd", "a=30,b=30,c=30,d=30,e=30,f=30"},
-    Case{"ccsd", "aebf,fdec->abcd", "a=30,b=30,c=30,d=30,e=30,f=30"},
-    Case{"ccsd", "aecf,bfde->abcd", "a=30,b=30,c=30,d=30,e=30,f=30"},
-    Case{"ccsd", "aedf,fbec->abcd", "a=30,b=30,c=30,d=30,e=30,f=30"},
-    Case{"ccsd", "aefb,fdce->abcd", "a=30,b=30,c=30,d=30,e=30,f=30"},
-    Case{"ccsd", "eafc,bfde->abcd", "a=30,b=30,c=30,d=30,e=30,f=30"},
-    Case{"ccsd", "eafd,fbec->abcd", "a=30,b=30,c=30,d=30,e=30,f=30"},
-    Case{"ccsd", "ijcd,cdab->ijab", "i=14,j=14,a=50,b=50,c=50,d=50"},
-    Case{"ccsd", "klij,klab->ijab", "i=14,j=14,k=14,l=14,a=80,b=80"},
-    Case{"ccsd", "ikac,kcjb->ijab", "i=14,j=14,k=14,a=60,b=60,c=60"},
-    Case{"triples", "dega,gfbc->abcdef", "a=12,b=14,c=12,d=14,e=12,f=14,g=16"},
-    Case{"triples", "degb,gfac->abcdef", "a=12,b=14,c=12,d=14,e=12,f=14,g=16"},
-    Case{"triples", "dfgc,geab->abcdef", "a=12,b=14,c=12,d=14,e=12,f=14,g=16"},
-    Case{"triples", "efga,gdbc->abcdef", "a=12,b=14,c=12,d=14,e=12,f=14,g=16"},
-    Case{"triples", "efgc,gdab->abcdef", "a=12,b=14,c=12,d=14,e=12,f=14,g=16"},
-    Case{"small", "acd,dbc->ab", "a=60,b=60,c=300,d=300"},
-    Case{"small", "cad,dcb->ab", "a=60,b=60,c=300,d=300"},
-    Case{"small", "abcd,ebcd->ae", "a=40,b=40,c=50,d=50,e=40"},
-    Case{"small", "abci,abcj->ij", "a=50,b=50,c=40,i=40,j=40"},
-    Case{"small", "iabc,jbca->ij", "i=24,j=24,a=50,b=50,c=50"},
-    Case{"small", "ijab,ijab->", "i=30,j=30,a=70,b=70"},
-    Case{"fitting", "Pij,Pkl->ijkl", "P=200,i=40,j=40,k=50,l=50"},
-    Case{"fitting", "ijP,klP->ikjl", "P=200,i=40,j=40,k=50,l=50"},
-    Case{"fitting", "Pij,Pjk->ik", "P=300,i=120,j=120,k=120"},
-    Case{"outer", "ai,bj->aibj", "a=60,i=30,b=60,j=30"},
-    Case{"outer", "ai,bj->abij", "a=60,i=30,b=60,j=30"},
-    Case{"outer", "abi,icd->abcd", "a=48,b=48,c=48,d=48,i=6"},
-    Case{"batch", "bij,bjk->bik", "b=200,i=120,j=120,k=120"},
-    Case{"batch", "ijb,jkb->ikb", "b=64,i=90,j=90,k=90"},
-    Case{"batch", "xab,xbc->xac", "x=4000,a=16,b=16,c=16"},
-};
-
-using Extents = std::map<char, std::int64_t>;
-
-Extents parse(const char* text) {
-    Extents out;
-    for (const char* at = text; *at;) {
-        const char label = *at;
-        char* end = nullptr;
-        out[label] = std::strtoll(at + 2, &end, 10);
-        at = *end == ',' ? end + 1 : end;
-    }
-    return out;
-}
-
-IndexVector extents_of(const std::string& labels, const Extents& all) {
-    IndexVector out;
-    for (const char l : labels) out.push_back(all.at(l));
-    return out;
-}
 
 /// A process that answers a line with a line.
 class Peer {
@@ -158,27 +80,10 @@ class Peer {
     FILE *in_, *out_;
 };
 
-/// Seconds of one call, of as many as take about so long.
-template <class Work>
-double timed(double wanted, Work&& work) {
-    double start = now_seconds();
-    work();
-    const double once = std::max(now_seconds() - start, 1e-7);
-    const int calls = std::max(1, static_cast<int>(wanted / once));
-    start = now_seconds();
-    for (int i = 0; i < calls; ++i) work();
-    return (now_seconds() - start) / calls;
-}
-
-double median(std::vector<double> x) {
-    std::sort(x.begin(), x.end());
-    return x.size() % 2 ? x[x.size() / 2] : (x[x.size() / 2 - 1] + x[x.size() / 2]) / 2;
-}
-
 template <Scalar T>
-Json bench_case(const Case& c, const ContractionsOptions& o, Peer* peer, const std::map<std::string, std::string>& ways,
-                double gemm, double copy) {
-    const auto all = parse(c.extents);
+Json bench_case(const ContractionCase& c, const ContractionsOptions& o, Peer* peer, const std::map<std::string, std::string>& ways,
+                const Roofline& roof) {
+    const auto all = parse_extents(c.extents);
     const ContractionSpec spec(c.spec);
     const auto ea = extents_of(spec.a(), all), eb = extents_of(spec.b(), all), ec = extents_of(spec.c(), all);
     Array<T> a(ea), b(eb), into(ec);
@@ -188,8 +93,9 @@ Json bench_case(const Case& c, const ContractionsOptions& o, Peer* peer, const s
     const Resources here{.threads = o.threads};
     double flops = kFlopsPerMultiplyAdd<T>;
     for (const auto& [label, n] : all) flops *= static_cast<double>(n);
-    const double bytes = sizeof(T) * static_cast<double>(ea.product() + eb.product() + ec.product());
-    Json one = {{"family", c.family}, {"spec", c.spec}, {"extents", c.extents}, {"flops", flops}, {"bytes", bytes}};
+    const double read = sizeof(T) * static_cast<double>(ea.product() + eb.product()),
+                 written = sizeof(T) * static_cast<double>(ec.product());
+    Json one = {{"family", c.family}, {"spec", c.spec}, {"extents", c.extents}, {"flops", flops}, {"bytes_read", read}, {"bytes_written", written}};
     if (peer)
         peer->ask({{"spec", c.spec},
                    {"extents",
@@ -213,30 +119,34 @@ Json bench_case(const Case& c, const ContractionsOptions& o, Peer* peer, const s
     }
     for (const auto& [way, times] : seconds)
         if (!times.empty()) one["gflops"][way] = flops / median(times) * 1e-9;
-    const double floor = std::max(gemm > 0 ? flops / (gemm * 1e9) : 0, bytes / (copy * 1e9));
+    const double floor = roof.floor_seconds(flops, ScalarTraits<T>::kind, read, written);
     one["floor_seconds"] = floor;
+    one["bound_by"] = roof.flops_seconds(flops, ScalarTraits<T>::kind) == floor ? "arithmetic" : "memory";
     one["of_floor"] = floor / median(seconds["into"]);
+    one["of_floor_fresh"] = floor / median(seconds["fresh"]);
     return one;
 }
 
-Json run_case(const Case& c, const ContractionsOptions& o, Peer* peer, const std::map<std::string, std::string>& ways,
-              double gemm, double copy) {
-    if (o.type == "float32") return bench_case<float>(c, o, peer, ways, gemm, copy);
-    if (o.type == "complex64") return bench_case<std::complex<float>>(c, o, peer, ways, gemm, copy);
-    if (o.type == "complex128") return bench_case<std::complex<double>>(c, o, peer, ways, gemm, copy);
-    return bench_case<double>(c, o, peer, ways, gemm, copy);
+Json run_case(const ContractionCase& c, const ContractionsOptions& o, Peer* peer, const std::map<std::string, std::string>& ways,
+              const Roofline& roof) {
+    if (o.type == "float32") return bench_case<float>(c, o, peer, ways, roof);
+    if (o.type == "complex64") return bench_case<std::complex<float>>(c, o, peer, ways, roof);
+    if (o.type == "complex128") return bench_case<std::complex<double>>(c, o, peer, ways, roof);
+    return bench_case<double>(c, o, peer, ways, roof);
 }
 
 }  // namespace
 
 Json bench_contractions(const ContractionsOptions& o) {
     const int threads = resolve_threads(o.threads);
-    const double gemm =
-        openblas_dgemm_rate(threads).mean_gflops * (o.type == "float32" || o.type == "complex64" ? 2 : 1);
-    const double copy = measure_copy_gbs(threads);
+    // OpenBLAS does not know each processor: the faster of its products and our own is what arithmetic can do.
+    const double openblas = openblas_dgemm_rate(threads).best_gflops;
+    Roofline roof{std::max(openblas, measure_tile_gflops(256, threads, 0.3))};
+    measure_memory_rates(threads, roof);
     Json result = {{"benchmark", "contractions"}, {"commit", build_commit()}, {"machine", cpu_name()},
                    {"isa", name(detected_isa())}, {"threads", threads},       {"type", o.type},
-                   {"gemm_gflops", gemm},         {"copy_gbs", copy},         {"cases", Json::array()}};
+                   {"gemm_gflops", roof.gemm_gflops}, {"openblas_gflops", openblas}, {"read_gbs", roof.read_gbs},
+                   {"store_gbs", roof.store_gbs}, {"copy_gbs", roof.copy_gbs}, {"cases", Json::array()}};
     std::unique_ptr<Peer> peer;
     std::map<std::string, std::string> ways;
     if (o.peers) {
@@ -249,10 +159,11 @@ Json bench_contractions(const ContractionsOptions& o) {
             ways = hello["peers"].get<std::map<std::string, std::string>>();
         result["peers"] = ways;
     }
-    for (const auto& c : kCases) {
+    for (const auto& c : kContractionCases) {
         if (!o.families.empty() && std::find(o.families.begin(), o.families.end(), c.family) == o.families.end())
             continue;
-        result["cases"].push_back(run_case(c, o, peer.get(), ways, gemm, copy));
+        if (!o.specs.empty() && std::find(o.specs.begin(), o.specs.end(), c.spec) == o.specs.end()) continue;
+        result["cases"].push_back(run_case(c, o, peer.get(), ways, roof));
         if (o.quiet) continue;
         const Json& one = result["cases"].back();
         std::string text =
@@ -293,19 +204,22 @@ Json bench_contractions(const ContractionsOptions& o) {
     };
     for (const std::string way : {"into", "fresh", "tblis", "tblis_fresh", "numpy", "numpy_fresh", "torch_fresh"})
         mean(way);
-    double least = 1e300;
+    // How near to the floor: of each family the worst, with the result's memory given and fresh.
     for (const Json& one : result["cases"])
-        if (one["family"] == "ttm" || one["family"] == "outer" || one["family"] == "transform")
-            least = std::min(least, one["of_floor"].get<double>());
-    if (least < 1e300) summary["worst_of_floor"] = least;
+        for (const char* key : {"of_floor", "of_floor_fresh"}) {
+            Json& worst = summary["worst_" + std::string(key)][one["family"].get<std::string>()];
+            worst = std::min(worst.is_null() ? 1e300 : worst.get<double>(), one[key].get<double>());
+        }
     result["summary"] = summary;
     return result;
 }
 
 void print_bench_contractions(const Json& result) {
-    fmt::print("{} threads of {}, {}: DGEMM {:.1f} GFLOP/s, copy {:.1f} GB/s\n", result["threads"].get<int>(),
+    fmt::print("{} threads of {}, {}: products {:.1f} GFLOP/s (OpenBLAS {:.1f}), reads {:.1f} GB/s, stores {:.1f} GB/s, "
+               "copies {:.1f} GB/s\n", result["threads"].get<int>(),
                result["machine"].get<std::string>(), result["type"].get<std::string>(),
-               result["gemm_gflops"].get<double>(), result["copy_gbs"].get<double>());
+               result["gemm_gflops"].get<double>(), result["openblas_gflops"].get<double>(),
+               result["read_gbs"].get<double>(), result["store_gbs"].get<double>(), result["copy_gbs"].get<double>());
     fmt::print("{:<10} {:<20} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7}\n", "family", "spec", "into", "fresh", "TBLIS",
                "NumPy", "torch", "floor");
     for (const Json& one : result["cases"]) {
@@ -320,6 +234,9 @@ void print_bench_contractions(const Json& result) {
         if (value.contains("geomean"))
             fmt::print("{}: {:.2f} (geometric mean of {}), worst {:.2f} ({})\n", key, value["geomean"].get<double>(),
                        value["cases"].get<int>(), value["worst"].get<double>(), value["worst_case"].get<std::string>());
+    for (const auto& [family, worst] : result["summary"]["worst_of_floor"].items())
+        fmt::print("worst of {}: {:.2f} of its floor, {:.2f} in fresh memory\n", family, worst.get<double>(),
+                   result["summary"]["worst_of_floor_fresh"][family].get<double>());
     if (result.contains("peer_missing")) fmt::print("{}\n", result["peer_missing"].get<std::string>());
 }
 

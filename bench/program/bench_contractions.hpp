@@ -15,12 +15,12 @@ struct ContractionsOptions {
     int rounds = 5;         // medians of these
     double seconds = 0.03;  // of calls in each, for each way
     std::string type = "float64";
-    std::vector<std::string> families;  // none: all
+    std::vector<std::string> families, specs;  // of the rows; none: all
     std::string python = "python3";     // which has the peers
 };
 
 /// `cases`: family, spec, extents, flops, floor_seconds and, by way (into: result memory given; fresh: a new array;
-/// tensor: automatic tiles; peers with _fresh likewise), gflops. `summary`: geometric means and worst ratios.
+/// peers with _fresh likewise), gflops. `summary`: geometric means and worst ratios.
 nlohmann::json bench_contractions(const ContractionsOptions& options);
 void print_bench_contractions(const nlohmann::json& result);
 

@@ -8,6 +8,7 @@
 #include "bench_grouped.hpp"
 #include "bench_latency.hpp"
 #include "bench_sparse.hpp"
+#include "bench_threads.hpp"
 #include "bench_transpose.hpp"
 #include "bench_triples.hpp"
 #include "commands.hpp"
@@ -83,6 +84,7 @@ Action add_contractions(CLI::App& app) {
         ->add_option("--family", o->bench.families,
                      "matrix ttm transform ccsd triples small fitting outer batch (default: all)")
         ->check(CLI::IsMember({"matrix", "ttm", "transform", "ccsd", "triples", "small", "fitting", "outer", "batch"}));
+    command->add_option("--spec", o->bench.specs, "rows with these specs alone (default: all)");
     add_repeats(*command, o->bench.rounds, "median of so many rounds, in which all take turns");
     add_common(*command, o->common);
     command->footer("Example: tessera bench contractions --peers --family ttm");
@@ -112,6 +114,31 @@ Action add_latency(CLI::App& app) {
         const auto result = bench::bench_latency(o->bench);
         if (o->common.json) return print_json(result);
         bench::print_bench_latency(result);
+    };
+}
+
+Action add_threads(CLI::App& app) {
+    struct Options {
+        bool json = false;
+        bench::ThreadsOptions bench;
+    };
+    auto o = std::make_shared<Options>();
+    auto* command = app.add_subcommand("threads", "what more cores give where arithmetic takes the time");
+    command->add_option("--counts", o->bench.counts, "numbers of threads, from 1 on; those beyond the cores are left out")
+        ->delimiter(',')
+        ->capture_default_str()
+        ->check(CLI::Range(1, 4096));
+    command->add_option("--problem", o->bench.problems, "problems of `tessera run`")->capture_default_str();
+    command->add_option("--repeats", o->bench.repeats, "median of so many rounds, in which all take turns")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 1000));
+    command->add_flag("--quiet", o->bench.quiet, "no progress, no messages but warnings");
+    command->add_flag("--json", o->json, "one JSON object on stdout, nothing else there");
+    command->footer("Example: tessera bench threads --counts 1,2,8,16");
+    return [o] {
+        const auto result = bench::bench_threads(o->bench);
+        if (o->json) return print_json(result);
+        bench::print_bench_threads(result);
     };
 }
 
