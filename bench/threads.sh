@@ -1,24 +1,24 @@
 #!/bin/sh
-# What more cores give: `tessera bench threads` on 1, 2, 8, 16 threads, and `tessera run` on all cores, AVX-512 and AVX2. About a minute.
-# usage: threads.sh OUTPUT-DIRECTORY [run prefix, e.g. tessera-bundle/run]     Without a prefix: the programs of build/.
+# What more cores give: `tessera bench threads` on 1, 2, 8 and 16 threads, and `tessera bench run` on all cores, with AVX-512
+# and with AVX2. About a minute.
+# usage: threads.sh OUTPUT-DIRECTORY [run prefix, e.g. tessera-bundle/run]     Without a prefix: the program of build/.
 set -u
 out=$1
 prefix=${2:-}
 here=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$out"
 failed=0
-# into NAME SECONDS PROGRAM ARGUMENTS...: its output becomes NAME.json, what it says NAME.log.
+# into NAME SECONDS ARGUMENTS...: what tessera-bench prints becomes NAME.json, what it says NAME.log.
 into() {
-    name=$1 most=$2 program=$3
-    shift 3
-    if [ -n "$prefix" ]; then set -- "$prefix" "$program" "$@"; else set -- "$here/build/$program" "$@"; fi
-    timeout "$most" "$@" > "$out/$name.json" 2> "$out/$name.log" || { failed=1; echo "$name: status $?: $(tail -1 "$out/$name.log")"; }
+    name=$1 most=$2
+    shift 2
+    if [ -n "$prefix" ]; then set -- "$prefix" tessera-bench "$@"; else set -- "$here/build/tessera-bench" "$@"; fi
+    timeout "$most" "$@" --json > "$out/$name.json" 2> "$out/$name.log" || { failed=1 && echo "$name: $(tail -1 "$out/$name.log")"; }
 }
-{ lscpu; nproc; cat "$here/commit" 2> /dev/null || git -C "$here" describe --always --dirty --abbrev=12 --exclude='*'; } > "$out/machine.txt" 2>&1
-into threads 40 tessera-bench threads --counts 1,2,8,16 --repeats "${REPEATS:-2}" --json --quiet
+{ lscpu && nproc && if [ -f "$here/commit" ]; then cat "$here/commit"; else git -C "$here" describe --always --dirty --abbrev=12 --exclude='*'; fi; } > "$out/machine.txt" 2>&1
 for isa in avx512 avx2; do
-    for problem in blocks:24,640,0.3 alkane:9:v1; do
-        TESSERA_ISA=$isa into "run-$(echo "$problem" | tr ':,' '--')-$isa" 15 tessera run "$problem" --json --quiet --check 1
-    done
+    export TESSERA_ISA=$isa
+    into "threads-$isa" 30 threads --counts 1,2,8,16 --repeats "${REPEATS:-1}"
+    into "run-$isa" 20 run --repeats 3
 done
 exit $failed

@@ -14,11 +14,10 @@
 #include "gemm_rate.hpp"
 #include "probe/rates.hpp"
 #include "probe/roofline.hpp"
+#include "problem_run.hpp"
 #include "tessera/base/cpu.hpp"
 #include "tessera/contract/arrays.hpp"
-#include "tessera/contract/contract.hpp"
 #include "tessera/index/contraction_spec.hpp"
-#include "tessera/problems/problem.hpp"
 #include "timing.hpp"
 
 namespace tessera::bench {
@@ -63,23 +62,9 @@ void add_contractions(std::vector<Row>& rows, const Roofline& roof) {
 }
 
 void add_problem(std::vector<Row>& rows, const std::string& name) {
-    const auto problem = std::make_shared<Problem>(make_problem(name));
-    const auto stored = [](const Shape& shape, const TileGenerator<double>& make) {
-        return std::make_shared<const Tensor<double>>(Tensor<double>::generate(shape, make));
-    };
-    const auto a = stored(problem->a, problem->make_a);
-    const auto b = problem->b_on_demand ? nullptr : stored(problem->b, problem->make_b);
-    const GeneratedTensor<double> made{problem->b, problem->make_b, {}};
-    rows.push_back({"run " + problem->name, [=](int threads) {
-                        ContractOptions what;
-                        if (problem->c) what.result_shape = &*problem->c;
-                        const Resources here{.threads = threads};
-                        const ContractOperand<double> right = b ? ContractOperand<double>(*b)
-                                                                : ContractOperand<double>(made);
-                        const double start = now_seconds();
-                        const auto ran = contract<double>(problem->spec, *a, right, here, what);
-                        return 1e-9 * ran.report.flops / (now_seconds() - start);
-                    }});
+    const auto problem = std::make_shared<const ProblemRun>(name);
+    problem->rate(0);  // the first touch of the result's memory is not work
+    rows.push_back({"run " + problem->name(), [=](int threads) { return problem->rate(threads); }});
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "bench_dense.hpp"
 #include "bench_grouped.hpp"
 #include "bench_latency.hpp"
+#include "bench_run.hpp"
 #include "bench_sparse.hpp"
 #include "bench_threads.hpp"
 #include "bench_transpose.hpp"
@@ -114,6 +115,26 @@ Action add_latency(CLI::App& app) {
         const auto result = bench::bench_latency(o->bench);
         if (o->common.json) return print_json(result);
         bench::print_bench_latency(result);
+    };
+}
+
+Action add_run(CLI::App& app) {
+    struct Options {
+        CommonOptions common;
+        bench::RunOptions bench;
+    };
+    auto o = std::make_shared<Options>();
+    auto* command = app.add_subcommand("run", "problems of `tessera run` and OpenBLAS's DGEMM in turns");
+    command->add_option("problem", o->bench.problems, "any of them")->capture_default_str();
+    add_repeats(*command, o->bench.repeats, "median of so many rounds");
+    add_common(*command, o->common);
+    command->footer("Example: tessera bench run alkane:40:v3:min --repeats 1");
+    return [o] {
+        o->bench.threads = o->common.threads;
+        o->bench.quiet = o->common.quiet;
+        const auto result = bench::bench_run(o->bench);
+        if (o->common.json) return print_json(result);
+        bench::print_bench_run(result);
     };
 }
 
