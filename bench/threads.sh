@@ -18,7 +18,7 @@ into() {
 { lscpu && nproc && if [ -f "$here/commit" ]; then cat "$here/commit"; else git -C "$here" describe --always --dirty --abbrev=12 --exclude='*'; fi; } > "$out/machine.txt" 2>&1
 for isa in avx512 avx2; do
     export TESSERA_ISA=$isa
-    into "threads-$isa" 30 threads --counts 1,2,8,16 --repeats "${REPEATS:-1}"
-    into "run-$isa" 20 run --repeats 3
+    into "threads-$isa" "${LIMIT:-120}" threads --counts 1,2,8,16 --repeats $([ $isa = avx512 ] && echo 2 || echo 1)
+    into "run-$isa" "${LIMIT:-120}" run --repeats 3
 done
 exit $failed
