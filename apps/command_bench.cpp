@@ -24,7 +24,9 @@ int start_bench(char** argv) {
 }
 
 Action add_bench(CLI::App& app) {
-    app.add_subcommand("bench", "the benchmark tables: contractions, dense, grouped, latency, run, sparse, threads, transpose, triples");
+    app.add_subcommand(
+        "bench",
+        "the benchmark tables: contractions, dense, grouped, latency, run, sparse, threads, transpose, triples");
     return [] {};  // main starts them before anything else
 }
 

@@ -4,12 +4,16 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <span>
 
 #include "base/check.hpp"
+#include "base/clock.hpp"
+#include "base/parallel.hpp"
 #include "base/units.hpp"
 #include "command.hpp"
 #include "gemm_rate.hpp"
 #include "index/einsum_spec.hpp"
+#include "probe/rates.hpp"
 #include "report.hpp"
 #include "tessera/base/cpu.hpp"
 #include "tessera/comm/world.hpp"
@@ -86,22 +90,59 @@ struct Request {
 template <Scalar T>
 using Tensors = std::vector<Tensor<T>>;
 
-/// The plan, for a person; the seconds that printing takes.
-double show_plan(const Options& o, const std::string& text) {
-    const double printing = now_seconds();
+/// The plan, for a person.
+void show_plan(const Options& o, const std::string& text) {
     if (o.contraction.explain && mpi_world().rank() == 0) fmt::print(o.common.json ? stderr : stdout, "{}", text);
     std::fflush(stdout);
-    return now_seconds() - printing;
 }
+
+/// The products of two that a plan has, at the rates of these cores: all ranks together. Memory counts where the tiles
+/// do not fit the last cache. Nothing where devices do the work.
+std::optional<Floor> floor_of(std::span<const PlannedContraction> steps, const Request& r, double gemm_gflops,
+                              bool adds) {
+    if (!r.here.devices.empty() || steps.empty()) return std::nullopt;
+    std::int64_t most = 0;
+    for (const auto& step : steps)
+        most = std::max(most, step.counts().bytes_a + step.counts().bytes_b + step.counts().bytes_c);
+    const int threads = resolve_threads(r.here.threads);
+    Roofline mine{measure_tile_gflops(256, threads, 0.05)};
+    if (most > cache_sizes().l3) measure_memory_rates(threads, mine);
+    double rates[] = {mine.gemm_gflops, mine.read_gbs, mine.store_gbs, mine.copy_gbs};
+    if (mpi_world().size() > 1) mpi_world().sum(std::span<double>(rates));
+    Floor out{.rates = {std::max(rates[0], gemm_gflops), rates[1], rates[2], rates[3]}};
+    for (const auto& step : steps) {
+        const auto& n = step.counts();
+        const bool last = &step == &steps.back();
+        out.add(n.flops, step.plan().scalar,
+                static_cast<double>(n.bytes_a + n.bytes_b + (adds && last ? n.bytes_c : 0)),
+                static_cast<double>(n.bytes_c));
+    }
+    return out;
+}
+
+/// What there is to tell of a plan before it runs: the seconds that this takes are no work.
+struct Shown {
+    double gemm_gflops = 0;  // of OpenBLAS, where it was measured
+    double pause = 0;
+    std::optional<Floor> floor;
+    void show(const Options& o, const Request& r, const std::string& text, std::span<const PlannedContraction> steps,
+              bool adds) {
+        if (!o.contraction.explain && !o.common.json) return;
+        const double start = now_seconds();
+        floor = floor_of(steps, r, gemm_gflops, adds);
+        show_plan(o, text + (floor ? to_text(*floor) : ""));
+        pause = now_seconds() - start;
+    }
+};
 
 /// Three operands or more.
 template <Scalar T>
 Contraction<T> work_on_many(const std::string& spec, const Request& r, const Tensors<T>& operands,
-                            std::optional<Tensor<T>> old, const Watch& watch, const Options& o, double& pause) {
+                            std::optional<Tensor<T>> old, const Watch& watch, const Options& o, Shown& shown) {
     const std::vector<ContractOperand<T>> list(operands.begin(), operands.end());
     const auto planned =
         old ? plan_into(spec, list, *old, r.here, r.what, r.how) : plan(spec, list, r.here, r.what, r.how);
-    pause = show_plan(o, explain(planned));
+    shown.show(o, r, explain(planned), planned.steps(), old.has_value());
     Contraction<T> result;
     if (old) {
         result.report = execute_into(planned, list, *old, watch);
@@ -115,8 +156,8 @@ Contraction<T> work_on_many(const std::string& spec, const Request& r, const Ten
 
 template <Scalar T>
 Contraction<T> work_on(const std::string& spec, const Request& r, const Tensors<T>& operands,
-                       std::optional<Tensor<T>> old, const Watch& watch, const Options& o, double& pause) {
-    if (operands.size() > 2) return work_on_many(spec, r, operands, std::move(old), watch, o, pause);
+                       std::optional<Tensor<T>> old, const Watch& watch, const Options& o, Shown& shown) {
+    if (operands.size() > 2) return work_on_many(spec, r, operands, std::move(old), watch, o, shown);
     const Tensor<T>& a = operands[0];
     const Tensor<T>* b = operands.size() > 1 ? &operands[1] : nullptr;
     Contraction<T> result;
@@ -140,7 +181,7 @@ Contraction<T> work_on(const std::string& spec, const Request& r, const Tensors<
     }
     const auto planned =
         old ? plan_into<T>(spec, a, *b, *old, r.here, r.what, r.how) : plan(spec, a, *b, r.here, r.what, r.how);
-    pause = show_plan(o, explain(planned));
+    shown.show(o, r, explain(planned), {&planned, 1}, old.has_value());
     if (old) {
         result.report = execute_into<T>(planned, a, *b, *old, watch);
         result.tensor = std::move(*old);
@@ -163,10 +204,12 @@ ContractionSummary work(const Options& o, const std::string& text, const Request
     {
         ProgressBar bar(s.spec, first && !o.common.quiet && !o.common.json);
         const Watch watch{[&](double done, double total) { bar.show(done, total); }};
-        double pause = 0;  // printing the plan is no work
+        Shown shown;
+        shown.gemm_gflops = gemm_before;
         const double start = now_seconds();
-        result = work_on<T>(text, r, operands, std::move(old), watch, o, pause);
-        s.seconds = now_seconds() - start - pause;
+        result = work_on<T>(text, r, operands, std::move(old), watch, o, shown);
+        s.seconds = now_seconds() - start - shown.pause;
+        s.floor = shown.floor;
     }
     if (o.common.json)
         s.gemm_gflops = std::max(gemm_before, gemm_rate(mpi_world(), r.here, std::min(s.seconds, 0.5)).best_gflops);

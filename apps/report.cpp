@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/units.hpp"
@@ -22,7 +23,26 @@ nlohmann::json density_of(const ContractionSummary& s) {
     if (s.densities.size() > 2) return {{"operands", s.densities}, {"c", s.density_c}};
     return {{"a", s.densities[0]}, {"b", s.densities.size() > 1 ? s.densities[1] : 0.0}, {"c", s.density_c}};
 }
+/// How near it came.
+double of_floor(const ContractionSummary& s) { return s.seconds > 0 ? s.floor->seconds / s.seconds : 0; }
 }  // namespace
+
+void Floor::add(double flops, ScalarKind scalar, double read, double written) {
+    const double here = rates.flops_seconds(flops, scalar), moving = rates.bytes_seconds(read, written);
+    arithmetic += here;
+    memory += moving;
+    seconds += std::max(here, moving);
+}
+
+std::string to_text(const Floor& floor) {
+    const auto& r = floor.rates;
+    auto out = fmt::format("  floor      {} on these cores: arithmetic {} at {:.0f} GFLOP/s of doubles",
+                           format_seconds(floor.seconds), format_seconds(floor.arithmetic), r.gemm_gflops);
+    if (r.copy_gbs > 0)
+        out += fmt::format(", memory {} at {:.0f} GB/s read, {:.0f} GB/s written", format_seconds(floor.memory),
+                           r.read_gbs, r.store_gbs);
+    return out + "\n";
+}
 
 nlohmann::json to_json(const ContractionSummary& s) {
     const auto& r = s.report;
@@ -81,6 +101,13 @@ nlohmann::json to_json(const ContractionSummary& s) {
         j["driver"] = info.driver;
         for (const int d : r.devices) j["device_names"].push_back(device::info(d).name);
     }
+    if (s.floor) {
+        j["floor_seconds"] = s.floor->seconds;
+        j["of_floor"] = of_floor(s);
+        j["floor"] = {{"arithmetic_seconds", s.floor->arithmetic}, {"memory_seconds", s.floor->memory},
+                      {"gemm_gflops", s.floor->rates.gemm_gflops}, {"read_gbs", s.floor->rates.read_gbs},
+                      {"store_gbs", s.floor->rates.store_gbs},     {"copy_gbs", s.floor->rates.copy_gbs}};
+    }
     if (s.gemm_sustained_gflops > 0) j["gemm_sustained_gflops"] = s.gemm_sustained_gflops;
     return j;
 }
@@ -105,6 +132,8 @@ std::string to_text(const ContractionSummary& s) {
         out += "\n";
         if (s.gemm_gflops <= 0 && !s.problem.empty() && r.devices.empty())
             out += fmt::format("            GEMM rate unknown: {}\n", bench::why_no_openblas(r.threads));
+        if (s.floor)
+            out += fmt::format("floor       {}: {:.2f} of the time\n", format_seconds(s.floor->seconds), of_floor(s));
         out += fmt::format("work        {} in {} tile products", format_flops(r.flops), format_count(r.products));
         if (r.made_tiles > 0) out += fmt::format(", {} tiles made on demand", format_count(r.made_tiles));
         out += "\n";

@@ -81,8 +81,8 @@ class Peer {
 };
 
 template <Scalar T>
-Json bench_case(const ContractionCase& c, const ContractionsOptions& o, Peer* peer, const std::map<std::string, std::string>& ways,
-                const Roofline& roof) {
+Json bench_case(const ContractionCase& c, const ContractionsOptions& o, Peer* peer,
+                const std::map<std::string, std::string>& ways, const Roofline& roof) {
     const auto all = parse_extents(c.extents);
     const ContractionSpec spec(c.spec);
     const auto ea = extents_of(spec.a(), all), eb = extents_of(spec.b(), all), ec = extents_of(spec.c(), all);
@@ -95,7 +95,8 @@ Json bench_case(const ContractionCase& c, const ContractionsOptions& o, Peer* pe
     for (const auto& [label, n] : all) flops *= static_cast<double>(n);
     const double read = sizeof(T) * static_cast<double>(ea.product() + eb.product()),
                  written = sizeof(T) * static_cast<double>(ec.product());
-    Json one = {{"family", c.family}, {"spec", c.spec}, {"extents", c.extents}, {"flops", flops}, {"bytes_read", read}, {"bytes_written", written}};
+    Json one = {{"family", c.family}, {"spec", c.spec},     {"extents", c.extents},
+                {"flops", flops},     {"bytes_read", read}, {"bytes_written", written}};
     if (peer)
         peer->ask({{"spec", c.spec},
                    {"extents",
@@ -127,8 +128,8 @@ Json bench_case(const ContractionCase& c, const ContractionsOptions& o, Peer* pe
     return one;
 }
 
-Json run_case(const ContractionCase& c, const ContractionsOptions& o, Peer* peer, const std::map<std::string, std::string>& ways,
-              const Roofline& roof) {
+Json run_case(const ContractionCase& c, const ContractionsOptions& o, Peer* peer,
+              const std::map<std::string, std::string>& ways, const Roofline& roof) {
     if (o.type == "float32") return bench_case<float>(c, o, peer, ways, roof);
     if (o.type == "complex64") return bench_case<std::complex<float>>(c, o, peer, ways, roof);
     if (o.type == "complex128") return bench_case<std::complex<double>>(c, o, peer, ways, roof);
@@ -143,10 +144,10 @@ Json bench_contractions(const ContractionsOptions& o) {
     const double openblas = openblas_dgemm_rate(threads).best_gflops;
     Roofline roof{std::max(openblas, measure_tile_gflops(256, threads, 0.3))};
     measure_memory_rates(threads, roof);
-    Json result = {{"benchmark", "contractions"}, {"commit", build_commit()}, {"machine", cpu_name()},
-                   {"isa", name(detected_isa())}, {"threads", threads},       {"type", o.type},
+    Json result = {{"benchmark", "contractions"},     {"commit", build_commit()},    {"machine", cpu_name()},
+                   {"isa", name(detected_isa())},     {"threads", threads},          {"type", o.type},
                    {"gemm_gflops", roof.gemm_gflops}, {"openblas_gflops", openblas}, {"read_gbs", roof.read_gbs},
-                   {"store_gbs", roof.store_gbs}, {"copy_gbs", roof.copy_gbs}, {"cases", Json::array()}};
+                   {"store_gbs", roof.store_gbs},     {"copy_gbs", roof.copy_gbs},   {"cases", Json::array()}};
     std::unique_ptr<Peer> peer;
     std::map<std::string, std::string> ways;
     if (o.peers) {
@@ -215,11 +216,12 @@ Json bench_contractions(const ContractionsOptions& o) {
 }
 
 void print_bench_contractions(const Json& result) {
-    fmt::print("{} threads of {}, {}: products {:.1f} GFLOP/s (OpenBLAS {:.1f}), reads {:.1f} GB/s, stores {:.1f} GB/s, "
-               "copies {:.1f} GB/s\n", result["threads"].get<int>(),
-               result["machine"].get<std::string>(), result["type"].get<std::string>(),
-               result["gemm_gflops"].get<double>(), result["openblas_gflops"].get<double>(),
-               result["read_gbs"].get<double>(), result["store_gbs"].get<double>(), result["copy_gbs"].get<double>());
+    fmt::print(
+        "{} threads of {}, {}: products {:.1f} GFLOP/s (OpenBLAS {:.1f}), reads {:.1f} GB/s, stores {:.1f} GB/s, "
+        "copies {:.1f} GB/s\n",
+        result["threads"].get<int>(), result["machine"].get<std::string>(), result["type"].get<std::string>(),
+        result["gemm_gflops"].get<double>(), result["openblas_gflops"].get<double>(), result["read_gbs"].get<double>(),
+        result["store_gbs"].get<double>(), result["copy_gbs"].get<double>());
     fmt::print("{:<10} {:<20} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7}\n", "family", "spec", "into", "fresh", "TBLIS",
                "NumPy", "torch", "floor");
     for (const Json& one : result["cases"]) {

@@ -16,7 +16,7 @@ struct ContractionsOptions {
     double seconds = 0.03;  // of calls in each, for each way
     std::string type = "float64";
     std::vector<std::string> families, specs;  // of the rows; none: all
-    std::string python = "python3";     // which has the peers
+    std::string python = "python3";            // which has the peers
 };
 
 /// `cases`: family, spec, extents, flops, floor_seconds and, by way (into: result memory given; fresh: a new array;

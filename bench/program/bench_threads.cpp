@@ -54,8 +54,7 @@ void add_contractions(std::vector<Row>& rows, const Roofline& roof) {
         std::fill(x->c.elements().begin(), x->c.elements().end(), 0.0);
         rows.push_back({std::string(c.family) + " " + c.spec, [=, text = c.spec](int threads) {
                             return 1e-9 * flops / timed(kSeconds, [&] {
-                                       contract_into(text, x->a.view(), x->b.view(), x->c.view(),
-                                                     {.threads = threads});
+                                       contract_into(text, x->a.view(), x->b.view(), x->c.view(), {.threads = threads});
                                    });
                         }});
     }
@@ -76,8 +75,8 @@ Json bench_threads(const ThreadsOptions& o) {
         if (n <= cores) counts.push_back(n);
     require(!counts.empty() && counts[0] == 1, "--counts: the first one is {}, must be 1 (there are {} cores)",
             o.counts.empty() ? 0 : o.counts[0], cores);
-    Json result = {{"benchmark", "threads"},           {"commit", build_commit()}, {"machine", cpu_name()},
-                   {"isa", name(detected_isa())},      {"threads", cores},         {"counts", counts},
+    Json result = {{"benchmark", "threads"},      {"commit", build_commit()}, {"machine", cpu_name()},
+                   {"isa", name(detected_isa())}, {"threads", cores},         {"counts", counts},
                    {"repeats", o.repeats}};
     Roofline roof{measure_tile_gflops(256, counts.back(), 0.3)};
     measure_memory_rates(counts.back(), roof);

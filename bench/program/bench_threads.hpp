@@ -9,8 +9,8 @@ namespace tessera::bench {
 
 struct ThreadsOptions {
     bool quiet = false;
-    int repeats = 3;                            // medians of so many rounds, in which all take turns
-    std::vector<int> counts = {1, 2, 4, 8, 16};            // those beyond the cores are left out
+    int repeats = 3;                                            // medians of so many rounds, in which all take turns
+    std::vector<int> counts = {1, 2, 4, 8, 16};                 // those beyond the cores are left out
     std::vector<std::string> problems = {"blocks:16,384,0.3"};  // of `tessera run`
 };
 

@@ -145,7 +145,8 @@ Action add_threads(CLI::App& app) {
     };
     auto o = std::make_shared<Options>();
     auto* command = app.add_subcommand("threads", "what more cores give where arithmetic takes the time");
-    command->add_option("--counts", o->bench.counts, "numbers of threads, from 1 on; those beyond the cores are left out")
+    command
+        ->add_option("--counts", o->bench.counts, "numbers of threads, from 1 on; those beyond the cores are left out")
         ->delimiter(',')
         ->capture_default_str()
         ->check(CLI::Range(1, 4096));

@@ -11,7 +11,7 @@ namespace tessera {
 
 /// Rates of so many threads of this machine; zeros: not known.
 struct Roofline {
-    double gemm_gflops = 0;  // of doubles; floats are twice as fast
+    double gemm_gflops = 0;                            // of doubles; floats are twice as fast
     double read_gbs = 0, store_gbs = 0, copy_gbs = 0;  // of memory; of a copy what is read and what is written
 
     double flops_seconds(double flops, ScalarKind scalar) const;

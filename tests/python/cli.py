@@ -65,6 +65,19 @@ class Bench(unittest.TestCase):
             for word in (option, str(value), bound):
                 self.assertIn(word, error)
 
+    def test_contractions(self):
+        out = json.loads(run("bench", "contractions", "--spec", "ki,kj->ij", "--repeats", 1, "--json", "--quiet").stdout)
+        self.assertEqual([c["spec"] for c in out["cases"]], ["ki,kj->ij"])
+        case = out["cases"][0]
+        self.assertEqual((case["flops"], case["bytes_read"], case["bytes_written"]), (2 * 600 * 600 * 2000, 16 * 600 * 2000, 8 * 600 * 600))
+        self.assertGreater(min(case["floor_seconds"], case["of_floor"], case["of_floor_fresh"], out["read_gbs"], out["store_gbs"], out["copy_gbs"]), 0)
+
+    def test_run_and_threads(self):
+        out = json.loads(run("bench", "run", "blocks:4,32,0.5", "--repeats", 2, "--json", "--quiet").stdout)
+        self.assertEqual([c["problem"] for c in out["cases"]], ["blocks:4,32,0.5,1"])
+        self.assertGreater(min(out["cases"][0]["gflops"], out["cases"][0]["of_products"]), 0)
+        self.assertIn("must be 1", run("bench", "threads", "--counts", "2,1", code=2).stderr)
+
     def test_triples(self):
         out = json.loads(run("bench", "triples", "--size", "A", "--variant", "fused", "--variant", "energy", "--json", "--quiet").stdout)
         self.assertEqual([(c["size"], c["variant"]) for c in out["cases"]], [("A", "fused"), ("A", "energy")])
@@ -526,6 +539,10 @@ class Contract(unittest.TestCase):
         self.assertEqual(len(out["steps"]), 2)
         self.assertEqual(sum(s["flops"] for s in out["steps"]), out["flops"])
         self.assertEqual(len(out["density"]["operands"]), 3)
+        self.assertGreater(out["floor"]["gemm_gflops"], 0)
+        self.assertAlmostEqual(out["of_floor"], out["floor_seconds"] / out["seconds"])
+        self.assertAlmostEqual(out["floor_seconds"] * out["floor"]["gemm_gflops"] * 1e9, out["flops"], delta=1e-6 * out["flops"])  # all fits the caches
+        self.assertRegex(run("contract", "aij,jk->aik", "A.npy", "B.npy", "--explain", cwd=self.folder).stdout, r"\n  floor .* GFLOP/s of doubles\n(.*\n)+floor .* of the time\n")
         text = run("contract", "aij,jk,kl->ail", "A.npy", "B.npy", "C.npy", "--explain", "--filter", 1e-3, cwd=self.folder).stdout
         self.assertIn("  tree       ", text)
         run("contract", "ij,jk,kl->il", "B.npy", "C.npy", "C.npy", "--out", "E.npy", cwd=self.folder)
