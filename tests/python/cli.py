@@ -74,7 +74,7 @@ class Bench(unittest.TestCase):
 
     def test_run_and_threads(self):
         out = json.loads(run("bench", "run", "blocks:4,32,0.5", "--repeats", 2, "--json", "--quiet").stdout)
-        self.assertEqual([c["problem"] for c in out["cases"]], ["blocks:4,32,0.5,1"])
+        self.assertEqual([c["problem"] for c in out["cases"]], ["blocks:4,32,0.5"])
         self.assertGreater(min(out["cases"][0]["gflops"], out["cases"][0]["of_products"]), 0)
         self.assertIn("must be 1", run("bench", "threads", "--counts", "2,1", code=2).stderr)
 
