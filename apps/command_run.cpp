@@ -8,6 +8,7 @@
 #include "base/check.hpp"
 #include "base/units.hpp"
 #include "command.hpp"
+#include "command_purify.hpp"
 #include "contract/machine_for.hpp"
 #include "execute/device/execute_devices.hpp"
 #include "gemm_rate.hpp"
@@ -19,6 +20,7 @@
 #include "tensor/checksum.hpp"
 #include "tensor/tensor_impl.hpp"
 #include "tessera/contract/contract.hpp"
+#include "tessera/problems/insulator.hpp"
 #include "tessera/problems/problem.hpp"
 
 namespace tessera::app {
@@ -29,6 +31,8 @@ struct Options {
     CommonOptions common;
     ContractionOptions contraction;
     std::string problem, trace, b = "auto";
+    const CLI::App* command = nullptr;
+    bool given(const char* option) const { return command->count(option) > 0; }
 };
 
 /// What the command line asks for.
@@ -196,7 +200,16 @@ std::uint64_t checksum_of(Outcome& out, Communicator& ranks) {
     return join_checksums(ScalarKind::f64, out.shape().grid(), out.handed.hashes);
 }
 
+void run_density_matrix(const Options& o) {
+    for (const char* option : {"--alpha", "--beta", "--explain", "--trace", "--source-b", "--algorithm", "--grid"})
+        require(!o.given(option), "{}: is of contractions; {} is not one", option, o.problem);
+    const double filter = contract_options_of(o.contraction).filter;
+    run_purify({o.problem, o.given("--filter") ? filter : 1e-6, resources_of(o.contraction.where, o.common),
+                o.contraction.check > 0, o.common});
+}
+
 void run(const Options& o) {
+    if (is_insulator(o.problem)) return run_density_matrix(o);
     const Request r = request_of(o);
     const Problem& problem = r.problem;
     Communicator& ranks = mpi_world();
@@ -267,15 +280,17 @@ Action add_run(CLI::App& app) {
     command
         ->add_option("problem", o->problem,
                      "dense:M,N,K,t | blocks:nb,bs,occ[,seed] | synthetic:M,N,K,density[,lo,hi[,seed]] |\n"
-                     "alkane:n:v1|v2|v3|O,A[:min]")
+                     "alkane:n:v1|v2|v3|O,A[:min] | purify:n[,tile,bandwidth,gap[,seed]]")
         ->required();
     add_contraction(*command, o->contraction);
     add_common(*command, o->common);
     add_source_of_b(*command, o->b);
     command->add_option("--trace", o->trace, "with --devices: write what really ran as a Chrome trace (rank 0's)");
     command->footer(
+        "purify: the density matrix of a model insulator, filtered at 1e-6 unless --filter says otherwise.\n"
         "With --beta, C starts as random tiles. Sampled tiles are checked where neither --beta nor --filter is given.\n"
         "Example: tessera run alkane:12:v3:min --explain");
+    o->command = command;
     return [o] { run(*o); };
 }
 

@@ -1,5 +1,7 @@
 #include "chem/linear_algebra.hpp"
 
+#include "chem/eigenvalues.hpp"
+
 #include <Eigen/Dense>
 
 #include <cmath>
@@ -55,6 +57,13 @@ std::vector<double> diis_weights(const ColumnMatrix& overlaps) {
     else
         out.back() = 1;
     return out;
+}
+
+std::vector<double> symmetric_eigenvalues(const std::vector<double>& matrix, std::int64_t rows) {
+    if (rows == 0) return {};
+    const Eigen::Map<const ColumnMatrix> m(matrix.data(), rows, rows);
+    const Eigen::SelfAdjointEigenSolver<ColumnMatrix> solved(m, Eigen::EigenvaluesOnly);
+    return {solved.eigenvalues().begin(), solved.eigenvalues().end()};
 }
 
 }  // namespace tessera::chem

@@ -9,13 +9,15 @@
 #include "problems/families.hpp"
 #include "shape/product_shape.hpp"
 #include "tessera/base/cpu.hpp"
+#include "tessera/problems/insulator.hpp"
 
 namespace tessera {
 
 namespace {
 
 constexpr const char* kForms =
-    "dense:M,N,K,t  blocks:nb,bs,occ[,seed]  synthetic:M,N,K,density[,lo,hi[,seed]]  alkane:n:v1|v2|v3|O,A[:min]";
+    "dense:M,N,K,t  blocks:nb,bs,occ[,seed]  synthetic:M,N,K,density[,lo,hi[,seed]]  alkane:n:v1|v2|v3|O,A[:min]  "
+    "purify:n[,tile,bandwidth,gap[,seed]]";
 
 constexpr std::int64_t kLargestTile = std::int64_t{1} << 40;
 
@@ -64,14 +66,16 @@ class Arguments {
         return x;
     }
 
-    double fraction(std::size_t i, const char* what) const {
+    double fraction(std::size_t i, const char* what) const { return number(i, what, 0, 1); }
+
+    double number(std::size_t i, const char* what, double least, double most) const {
         const std::string_view v = values_[i];
         double x = 0;
         const auto [end, error] = std::from_chars(v.data(), v.data() + v.size(), x);
         check(!v.empty(), "{} is missing", what);
         check(error == std::errc{} && end == v.data() + v.size() && std::isfinite(x), "{} is {}, which is not a number",
               what, quoted(v));
-        check(x >= 0 && x <= 1, "{} is {}, must be 0..1", what, x);
+        check(x >= least && x <= most, "{} is {}, must be {}..{}", what, x, least, most);
         return x + 0.0;  // -0 is 0
     }
 
@@ -173,7 +177,35 @@ Problem make_problem(std::string_view text) {
     if (family == "dense") return dense_from(arguments);
     if (family == "blocks") return blocks_from(arguments);
     if (family == "synthetic") return synthetic_from(arguments);
+    if (is_insulator(text))
+        user_error("problem {}: is no contraction; `tessera run` makes its density matrix", quoted(text));
     user_error("problem {}: {} is no family of problems; the forms are: {}", quoted(text), quoted(family), kForms);
+}
+
+bool is_insulator(std::string_view text) { return text.substr(0, text.find(':')) == "purify"; }
+
+Insulator make_insulator(std::string_view text) {
+    const std::size_t colon = text.find(':');
+    const Arguments a(text, split(colon == std::string_view::npos ? "" : text.substr(colon + 1), ','));
+    a.check(is_insulator(text), "is no model of an insulator");
+    a.check(a.count() == 1 || a.count() == 4 || a.count() == 5,
+            "purify takes 1, 4 or 5 numbers (n[,tile,bandwidth,gap[,seed]]), not {}", a.count());
+    Insulator out;
+    out.states = a.whole(0, "n", 2, INT64_C(100'000'000));
+    if (a.count() > 1) {
+        out.tile = a.whole(1, "tile", 1, kLargestTile);
+        out.bandwidth = a.whole(2, "bandwidth", 0, out.states - 1);
+        out.gap = a.number(3, "gap", 1e-6, 2);
+    }
+    if (a.count() > 4) out.seed = static_cast<std::uint64_t>(a.whole(4, "seed", 0, INT64_MAX));
+    out.bandwidth = std::min(out.bandwidth, out.states - 1);
+    const std::int64_t reach = out.bandwidth / out.tile + 2;
+    std::int64_t tiles = 0;
+    a.check(!__builtin_mul_overflow(tiles_of(out.states, out.tile), 2 * reach, &tiles) && tiles <= kMostTiles,
+            "F would have more than {} tiles; take fewer, larger tiles", kMostTiles);
+    out.name = fmt::format("purify:{},{},{},{}{}", out.states, out.tile, out.bandwidth, out.gap,
+                           out.seed == 1 ? "" : fmt::format(",{}", out.seed));
+    return out;
 }
 
 }  // namespace tessera

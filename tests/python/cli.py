@@ -121,6 +121,33 @@ class Run(unittest.TestCase):
         run("run", "alkane:6:v1:min", "--memory", smallest, "--quiet")
         run("run", "alkane:6:v1:min", "--memory", smallest - 1, code=3)
 
+    def test_density_matrices(self):
+        out = json.loads(run("run", "purify:300", "--json").stdout)
+        self.assertLess(abs(out["energy"] - out["dense"]["energy"]), out["energy_error"])
+        self.assertEqual((out["converged"], out["electrons"], round(out["trace"])), (True, 150, 150))
+        self.assertLess(out["error"], 1e-4)
+        self.assertGreater(out["lumo"], out["homo"])
+        same = json.loads(run("run", "purify:300,32,16,1", "--threads", 1, "--json", "--quiet").stdout)
+        self.assertEqual(same["checksum"], out["checksum"])
+        self.assertIn("off by", run("run", "purify:300", "--filter", 0).stdout)
+        # Tiles without which D is another one: nothing can be said. Without any there is no D.
+        loose = json.loads(run("run", "purify:300,16,200,1e-6,7", "--filter", 0.2, "--json", "--check", 0).stdout)
+        self.assertEqual((loose["error"], loose["energy_error"]), (None, None))
+        done = run("run", "purify:300", "--filter", 100, "--json", code=4)
+        stopped = json.loads(done.stdout)
+        self.assertEqual((stopped["converged"], stopped["stopped"]["in"]), (False, "purify"))
+        self.assertGreater(len(stopped["history"]), 1)
+        for arguments, word in [
+            (["purify:1"], "n is 1, must be 2.."),
+            (["purify:10,4"], "purify takes 1, 4 or 5 numbers"),
+            (["purify:10,4,2,3"], "gap is 3, must be"),
+            (["purify:10,4,2,x"], "gap is 'x', which is not a number"),
+            (["purify:10,4,10,1"], "bandwidth is 10, must be 0..9"),
+            (["purify:100", "--beta", 1], "--beta: is of contractions"),
+        ]:
+            self.assertIn(word, run("run", *arguments, code=2).stderr)
+        self.assertIn("is no contraction", run("plan", "purify:100", code=2).stderr)
+
     def test_bad_input(self):
         for arguments, code, word in [
             (["run", "alkan:3:v1"], 2, "alkan"),
