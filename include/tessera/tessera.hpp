@@ -2,6 +2,7 @@
 // Everything a program needs.
 
 #include "tessera/base/error.hpp"
+#include "tessera/chem/coupled_cluster.hpp"
 #include "tessera/chem/energy.hpp"
 #include "tessera/comm/world.hpp"
 #include "tessera/contract/arrays.hpp"

@@ -58,5 +58,6 @@ NB_MODULE(_core, module) {
 #endif
 #ifdef TESSERA_PYTHON_CHEM
     tessera::python::bind_energies(module);
+    tessera::python::bind_coupled_cluster(module);
 #endif
 }

@@ -13,5 +13,6 @@ void bind_contractions(nanobind::module_& module);
 void bind_files(nanobind::module_& module);
 /// Where Tessera::chem was built.
 void bind_energies(nanobind::module_& module);
+void bind_coupled_cluster(nanobind::module_& module);
 
 }  // namespace tessera::python

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "chem/dense_array.hpp"
 #include "chem/triples_device.hpp"
@@ -125,6 +126,7 @@ TriplesResult triples_energy(const TriplesIntegrals& integrals, const Orbitals& 
     if (x.occupied < 2 || x.virtuals < 1) return out;  // three electrons of one pair do not exist
     const bool dry = DryRun::current();
     const DenseArray t1(amplitudes.t1), t2(amplitudes.t2), ooov(*integrals.ooov);
+    const std::optional<DenseArray> fock = integrals.fock ? std::optional<DenseArray>(*integrals.fock) : std::nullopt;
     const DenseArray ovov(dry ? *integrals.oovv : permute(*integrals.oovv, {0, 2, 1, 3}, threads));
     Panels panels(integrals, x.occupied);
     if (dry) {
@@ -140,10 +142,13 @@ TriplesResult triples_energy(const TriplesIntegrals& integrals, const Orbitals& 
     x.ooov = ooov.data();
     x.occupied_energies = orbitals.occupied_energies.data();
     x.virtual_energies = orbitals.virtual_energies.data();
+    if (fock) x.fock = fock->data();
 
     const int rank = ranks ? ranks->rank() : 0, size = workers.rank_count();
     bool done_there = false;
-    if (!workers.here.devices.empty()) {
+    if (!workers.here.devices.empty() && fock) {
+        out.why_not = "(T) with a Fock matrix between occupied and virtual orbitals runs on the cores";
+    } else if (!workers.here.devices.empty()) {
         // Nearly what is free where nothing is said.
         Communicator& all = ranks ? *ranks : self_communicator();
         const DenseArray ovvv(*integrals.ovvv(0, x.occupied));

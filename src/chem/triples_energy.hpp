@@ -19,6 +19,7 @@ struct TriplesIntegrals {
     const RealTensor *oovv = nullptr, *ooov = nullptr;  // as those of MoIntegrals
     std::function<std::shared_ptr<const RealTensor>(std::int64_t first, std::int64_t count)> ovvv;
     std::int64_t run = 0;
+    const RealTensor* fock = nullptr;  // F[i][a] of orbitals that are not Hartree-Fock's; with it no device is used
 };
 /// All of them at once; refers to them.
 TriplesIntegrals stored_triples_integrals(const MoIntegrals& integrals);

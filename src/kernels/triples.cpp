@@ -420,6 +420,17 @@ void closed_shell_block(const ClosedShellTensors& x, std::array<std::int64_t, 3>
         carry(s, false, r, v);
         carry(s, false, r + 3, 1);
         block.singles.push_back(s);
+        if (!x.fock) continue;
+        FusedTerm f;  // F[p_o][p_v] t2[q_o][r_o][q_v][r_v]
+        f.a.data = x.fock;
+        carry(f, true, p, v);
+        carry(f, true, p + 3, 1);
+        f.b.data = x.t2;
+        carry(f, false, q, o * v * v);
+        carry(f, false, r, v * v);
+        carry(f, false, q + 3, v);
+        carry(f, false, r + 3, 1);
+        block.singles.push_back(f);
     }
     block.epilogue = {};
     block.epilogue.weights = TripleWeights::closed_shell;

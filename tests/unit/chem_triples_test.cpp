@@ -59,8 +59,10 @@ TEST(TripleBlocks, GiveTheEnergyOfTheTextbook) {
                         for (std::int64_t k = 0; k < o; ++k)
                             ooov[((i * o + j) * o + k) * v + a] = ooov[((j * o + i) * o + k) * v + a];
                     }
-        const kernels::ClosedShellTensors x{o,           v,           t1.data(), t2.data(), ovov.data(),
-                                            ovvv.data(), ooov.data(), eo.data(), ev.data()};
+        kernels::ClosedShellTensors x{o,           v,           t1.data(), t2.data(), ovov.data(),
+                                      ovvv.data(), ooov.data(), eo.data(), ev.data()};
+        const auto fock = fill(o * v);
+        if (v % 2 == 0) x.fock = fock.data();  // of orbitals that are not Hartree-Fock's
         const double expected = kernels::ref::closed_shell_triples(x);
         for (std::int64_t longest : {8, 16}) {
             double sum = 0;

@@ -182,6 +182,7 @@ struct ClosedShellTensors {
     const double* ooov = nullptr;  // (ij|ka)
     const double* occupied_energies = nullptr;
     const double* virtual_energies = nullptr;
+    const double* fock = nullptr;  // F[i][a] between occupied and virtual orbitals; null where it is zero
     /// In place of ovvv, which is large: (ia|bc) of the first k, j and i of a block, and of those after it.
     std::array<const double*, 3> ovvv_from{};
 };
@@ -191,7 +192,7 @@ struct ClosedShellTensors {
 struct ClosedShellBlock {
     BlockExtents extents{};
     std::vector<FusedTerm> terms;    // twelve
-    std::vector<FusedTerm> singles;  // three
+    std::vector<FusedTerm> singles;  // three; six with a Fock matrix
     EnergyEpilogue epilogue;         // its span points at singles: the block must stay where it is
     ClosedShellBlock() = default;
     ClosedShellBlock(const ClosedShellBlock&) = delete;

@@ -131,6 +131,7 @@ double closed_shell_triples(const ClosedShellTensors& x) {
     auto ovov = [&](auto i, auto a, auto j, auto b) { return x.ovov[((i * v + a) * o + j) * v + b]; };
     auto ovvv = [&](auto i, auto a, auto b, auto c) { return x.ovvv[((i * v + a) * v + b) * v + c]; };
     auto ooov = [&](auto i, auto j, auto k, auto a) { return x.ooov[((i * o + j) * o + k) * v + a]; };
+    auto fock = [&](auto i, auto a) { return x.fock ? x.fock[i * v + a] : 0.0; };
     using I = std::int64_t;
     auto one = [&](I i, I j, I k, I a, I b, I c) {
         double sum = 0;
@@ -144,7 +145,8 @@ double closed_shell_triples(const ClosedShellTensors& x) {
     };
     auto whole = [&](I i, I j, I k, I a, I b, I c) {
         return w(i, j, k, a, b, c) + t1(i, a) * ovov(j, b, k, c) + t1(j, b) * ovov(i, a, k, c) +
-               t1(k, c) * ovov(i, a, j, b);
+               t1(k, c) * ovov(i, a, j, b) + fock(i, a) * t2(j, k, b, c) + fock(j, b) * t2(i, k, a, c) +
+               fock(k, c) * t2(i, j, a, b);
     };
     double energy = 0;
     for_each_index({o, o, o, v, v, v}, [&](const BlockExtents& n) {
