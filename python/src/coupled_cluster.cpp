@@ -74,8 +74,7 @@ class PythonCoupledCluster {
             integrals.vvvv_pairs = held_.emplace_back(std::move(vvvv), "vvvv").read();
         else
             integrals.vvvv = python_rows(std::move(vvvv), "vvvv");
-        if (!functions.is_none())
-            integrals.functions = held_.emplace_back(std::move(functions), "functions").read();
+        if (!functions.is_none()) integrals.functions = held_.emplace_back(std::move(functions), "functions").read();
         integrals.keep_vvvv = keep;
         Resources here;
         here.threads = threads;

@@ -9,12 +9,10 @@ namespace tessera::chem {
 
 namespace {
 
-constexpr std::int64_t kVirtualsInTile = 16;             // as in transform.cpp: tiles of pairs of these
+constexpr std::int64_t kVirtualsInTile = 16;                 // as in transform.cpp: tiles of pairs of these
 constexpr std::int64_t kRowBytes = std::int64_t{256} << 20;  // of integrals (ac|bd) for a run of a
 
-std::int64_t pair_of(std::int64_t i, std::int64_t j) {
-    return i >= j ? i * (i + 1) / 2 + j : j * (j + 1) / 2 + i;
-}
+std::int64_t pair_of(std::int64_t i, std::int64_t j) { return i >= j ? i * (i + 1) / 2 + j : j * (j + 1) / 2 + i; }
 
 /// Calls use(place in the tile, element of the view, elements, stride) for each run of the last index of a tile.
 template <class T, class Use>
@@ -51,8 +49,7 @@ class PairRows {
     void read(std::int64_t first, std::int64_t count) {
         if (all_) return;
         first_ = first;
-        read_(first, count,
-              {reinterpret_cast<double*>(values_.data()), static_cast<std::size_t>(count * n_ * step_)});
+        read_(first, count, {reinterpret_cast<double*>(values_.data()), static_cast<std::size_t>(count * n_ * step_)});
     }
     bool all() const { return all_; }
     const double* row(std::int64_t a, std::int64_t c) const {
@@ -135,7 +132,8 @@ class Read final : public AbcdTerm {
             rows.read(ab.begin(ta), ab.size(ta));
             const auto first = ab.tile_of(ta, 0), at = ab.pairs().begin(TileIndex{first}).value;
             const auto put = [&](const RealTensor& part, double sign, std::vector<double>& to) {
-                const RealTensor x = w.product("pq,qr->pr", part, combined(rows, cd, ab, first, first + ta + 1, sign, w.threads()));
+                const RealTensor x =
+                    w.product("pq,qr->pr", part, combined(rows, cd, ab, first, first + ta + 1, sign, w.threads()));
                 x.for_each_tile([&](const TileInfo& info, std::span<const double> from) {
                     for (std::int64_t p = 0; p < info.extents[0]; ++p)
                         std::copy_n(from.data() + p * info.extents[1], info.extents[1],
@@ -257,8 +255,7 @@ MoIntegrals read_integrals(const OrbitalIntegrals& from, const Tiling& occupied,
 std::unique_ptr<AbcdTerm> given_abcd(const OrbitalIntegrals& from, const Tiling& occupied, const Tiling& virtuals,
                                      TensorWork& work) {
     require(from.vvvv != nullptr || from.vvvv_pairs.data, "CCSD needs the integrals over four virtual orbitals");
-    if (from.keep_vvvv && !from.functions.data)
-        return std::make_unique<Kept>(from, occupied, virtuals, work.threads());
+    if (from.keep_vvvv && !from.functions.data) return std::make_unique<Kept>(from, occupied, virtuals, work.threads());
     return std::make_unique<Read>(from, occupied, virtuals, work.threads());
 }
 

@@ -14,8 +14,8 @@ namespace TESSERA_API tessera {
 namespace chem {
 
 /// Real integrals (pq|rs) in chemists' notation over orthonormal orbitals: i, j, k, l occupied, a, b, c, d virtual. A
-/// pair b >= c stands at b (b + 1) / 2 + c. What is a function fills `out` for `count` orbitals from `first`; it is called
-/// by the thread that called in, and may read a file or make the numbers there and then.
+/// pair b >= c stands at b (b + 1) / 2 + c. What is a function fills `out` for `count` orbitals from `first`; it is
+/// called by the thread that called in, and may read a file or make the numbers there and then.
 struct OrbitalIntegrals {
     using Rows = std::function<void(std::int64_t first, std::int64_t count, std::span<double> out)>;
     ArrayView<const double> oooo;  // (ij|kl)
@@ -36,8 +36,8 @@ struct OrbitalIntegrals {
 /// The equations over such integrals. Amplitudes are arrays t1[i][a] and t2[i][j][a][b] = t2[j][i][b][a].
 class CoupledCluster {
   public:
-    /// Reads all integrals but vvvv. fock: over all orbitals, occupied ones first; it need not be diagonal. UserError where
-    /// extents do not agree. tile: about this many orbitals in a tile.
+    /// Reads all integrals but vvvv. fock: over all orbitals, occupied ones first; it need not be diagonal. UserError
+    /// where extents do not agree. tile: about this many orbitals in a tile.
     CoupledCluster(OrbitalIntegrals integrals, const ArrayView<const double>& fock, const Resources& here = {},
                    std::int64_t tile = 32);
     ~CoupledCluster();
