@@ -25,8 +25,8 @@ python: packages ## build/python: the Python module, in a virtual environment of
 	@cmake --build build --parallel $(JOBS) --target tessera_python_stub
 	@ctest --test-dir build -L python --output-on-failure --no-tests=error
 
-test-bridges: packages ## the Python module under the packages that call it (opt_einsum, cotengra, autoray, symmray, PySCF), hypothesis and matplotlib
-	@scripts/python_env.sh build/python-env opt_einsum cotengra autoray symmray hypothesis tqdm matplotlib pyscf
+test-bridges: packages ## the Python module under the packages that call it (opt_einsum, cotengra, autoray, symmray, mpi4py, PySCF), hypothesis and matplotlib
+	@scripts/python_env.sh build/python-env opt_einsum cotengra autoray symmray hypothesis tqdm matplotlib mpi4py pyscf
 	@cmake --preset release --log-level=WARNING $(CMAKE_OPTIONS) -DTESSERA_PYTHON_MODULE=ON -DPython_EXECUTABLE=$(CURDIR)/build/python-env/bin/python
 	@cmake --build build --parallel $(JOBS) --target tessera_python_stub
 	@ctest --test-dir build -L bridges --output-on-failure --no-tests=error

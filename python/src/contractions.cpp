@@ -34,9 +34,11 @@ struct Settings {
     std::int64_t memory = 0, device_memory = 0;
     std::vector<int> devices;
     std::string machine, algorithm = "auto", blocks = "auto";
+    Communicator* ranks = nullptr;
 
     Resources here() const {
         Resources r;
+        r.communicator = ranks;
         r.threads = threads;
         r.memory = memory;
         r.devices = devices;
@@ -400,7 +402,8 @@ void bind_contractions(nb::module_& module) {
         .def_rw("devices", &Settings::devices)
         .def_rw("machine", &Settings::machine)
         .def_rw("algorithm", &Settings::algorithm)
-        .def_rw("blocks", &Settings::blocks);
+        .def_rw("blocks", &Settings::blocks)
+        .def_rw("ranks", &Settings::ranks, nb::arg().none());
     nb::class_<Trace>(module, "Trace", "Who did what when, in seconds.")
         .def_prop_ro("lanes", &lanes_of, "(rank, kind, index) of each line: a core, what a device computes, a link.",
                      nb::sig("def lanes(self) -> list[tuple[int, str, int]]"))

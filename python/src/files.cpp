@@ -22,11 +22,11 @@ void bind_files(nb::module_& module) {
         "tensor"_a, "path"_a);
     module.def(
         "load",
-        [](const std::string& path, int threads) {
+        [](const std::string& path, int threads, Communicator* ranks) {
             const nb::gil_scoped_release others_run;
-            return PythonTensor(read_any(path, threads));
+            return PythonTensor(read_any(path, threads, ranks ? *ranks : self_communicator()));
         },
-        "path"_a, "threads"_a);
+        "path"_a, "threads"_a, "ranks"_a.none());
 }
 
 }  // namespace tessera::python

@@ -48,9 +48,14 @@ void bind_errors(nb::module_&) {
 }  // namespace tessera::python
 
 NB_MODULE(_core, module) {
+    // Of processes that end in the middle of something (MPI_Abort). tests/test_memory.py looks for true leaks.
+    nb::set_leak_warnings(false);
     module.attr("version") = TESSERA_VERSION;
+    module.attr("built_mpi") = TESSERA_BUILT_MPI;    // "Open MPI 4.1.4"; empty: built without
+    module.attr("built_cuda") = TESSERA_BUILT_CUDA;  // "13.0.48"; empty: built without
     tessera::python::bind_errors(module);
     tessera::python::bind_arrays(module);
+    tessera::python::bind_ranks(module);
     tessera::python::bind_tensors(module);
     tessera::python::bind_contractions(module);
 #ifdef TESSERA_PYTHON_IO

@@ -7,6 +7,8 @@ namespace tessera::python {
 
 void bind_errors(nanobind::module_& module);
 void bind_arrays(nanobind::module_& module);
+/// Before tensors, whose placement they are.
+void bind_ranks(nanobind::module_& module);
 void bind_tensors(nanobind::module_& module);
 void bind_contractions(nanobind::module_& module);
 /// Where Tessera::io was built.

@@ -31,6 +31,10 @@ class PythonTensor {
         stored_ = nullptr;
         return taken;
     }
+    /// More than one: tiles are stored by their owners, and calls are collective.
+    Communicator& ranks() const {
+        return std::visit([](const auto& t) -> Communicator& { return t.communicator(); }, *required());
+    }
     void put_back(std::shared_ptr<Stored> tensor) { stored_ = std::move(tensor); }
 
   private:

@@ -9,12 +9,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <numeric>
 
 #include "module.hpp"
 #include "python_array.hpp"
 #include "python_tensor.hpp"
 #include "tessera/index/permutation.hpp"
+#include "tessera/tensor/builder.hpp"
 
 namespace tessera::python {
 
@@ -73,13 +75,22 @@ void copy_array(const ArrayView<const T>& from, const ArrayView<T>& to) {
         copy_strided(from.data, from.strides.begin(), to.data, to.strides.begin(), to.extents.begin(), to.rank());
 }
 
-PythonTensor from_blocks(const Sizes& tilings, const Ordinals& ordinals, const nb::list& blocks,
-                         const std::optional<std::string>& dtype, int threads) {
-    const TileGrid grid = grid_of(tilings);
-    const auto count = ordinals.size();
+/// Where a tensor of this grid is stored: here, or by all of the ranks.
+Placement placement_on(Communicator* ranks, const TileGrid& grid) {
+    return ranks ? Placement(*ranks, Distribution::even(grid, ranks->size())) : Placement();
+}
+
+/// Blocks that were given, checked; `kind` is what holds all of their elements.
+struct Blocks {
     std::vector<PythonArray> arrays;
-    arrays.reserve(count);
     std::optional<ScalarKind> kind;
+};
+Blocks checked_blocks(const TileGrid& grid, const Ordinals& ordinals, const nb::list& blocks,
+                      const std::optional<std::string>& dtype) {
+    const auto count = ordinals.size();
+    Blocks out;
+    auto& [arrays, kind] = out;
+    arrays.reserve(count);
     if (dtype) kind = kind_of(*dtype);
     for (std::size_t i = 0; i < count; ++i) {
         const TileOrdinal tile{ordinals.data()[i]};
@@ -98,6 +109,14 @@ PythonTensor from_blocks(const Sizes& tilings, const Ordinals& ordinals, const n
                             *dtype);
         if (!dtype) kind = kind ? common_kind(*kind, x.kind()) : x.kind();
     }
+    return out;
+}
+
+PythonTensor from_blocks(const Sizes& tilings, const Ordinals& ordinals, const nb::list& blocks,
+                         const std::optional<std::string>& dtype, int threads) {
+    const TileGrid grid = grid_of(tilings);
+    const auto count = ordinals.size();
+    auto [arrays, kind] = checked_blocks(grid, ordinals, blocks, dtype);
     for (auto& x : arrays)
         if (x.kind() != *kind) x = std::move(x).as(*kind);
     std::vector<std::size_t> order(count);
@@ -120,23 +139,75 @@ PythonTensor from_blocks(const Sizes& tilings, const Ordinals& ordinals, const n
     });
 }
 
-PythonTensor from_dense(const Sizes& tilings, nb::object array, double drop) {
+/// What every rank has to say; its errors, which would leave the others waiting, are thrown on all of them.
+std::vector<std::string> gather_text(Communicator& ranks, const std::function<std::string()>& say) {
+    std::string text, error;
+    try {
+        text = "=" + say();
+    } catch (const UserError& e) {
+        text = "!" + std::string(e.what());
+    }
+    const nb::gil_scoped_release others_run;
+    std::vector<std::string> all;
+    for (const auto& bytes : ranks.all_gather(std::as_bytes(std::span(text))))
+        all.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (text[0] == '!') throw UserError(text.substr(1));
+    for (std::size_t r = 0; r < all.size(); ++r)
+        if (all[r][0] == '!') throw UserError("rank " + std::to_string(r) + ": " + all[r].substr(1));
+    for (auto& one : all) one.erase(0, 1);
+    return all;
+}
+
+/// Each rank gives some of the blocks; each goes to the rank that owns its tile. Collective.
+PythonTensor from_blocks_on(Communicator& ranks, const Sizes& tilings, const Ordinals& ordinals, const nb::list& blocks,
+                            const std::optional<std::string>& dtype, int threads) {
+    const TileGrid grid = grid_of(tilings);
+    Blocks mine;
+    auto kind = ScalarKind::f32;
+    bool some = false;
+    for (const auto& theirs : gather_text(ranks, [&] {
+             mine = checked_blocks(grid, ordinals, blocks, dtype);
+             return mine.kind ? std::string(name(*mine.kind)) : std::string();
+         }))
+        if (!theirs.empty()) {
+            kind = some ? common_kind(kind, kind_of(theirs)) : kind_of(theirs);
+            some = true;
+        }
+    return with_scalar(some ? kind : ScalarKind::f64, [&](auto type) {
+        using T = decltype(type);
+        TensorBuilder<T> builder(grid, placement_on(&ranks, grid));
+        gather_text(ranks, [&] {
+            std::vector<T> block;
+            for (std::size_t i = 0; i < mine.arrays.size(); ++i) {
+                const auto x = std::move(mine.arrays[i]).as(ScalarTraits<T>::kind);
+                block.resize(static_cast<std::size_t>(x.extents.product()));
+                copy_array<T>(x.template view<const T>(), {block.data(), x.extents});
+                builder.put(grid.coordinates(TileOrdinal{ordinals.data()[i]}), block);
+            }
+            return std::string();
+        });
+        const nb::gil_scoped_release others_run;
+        return PythonTensor(builder.finalize(threads));
+    });
+}
+
+PythonTensor from_dense(const Sizes& tilings, nb::object array, double drop, Communicator* ranks) {
     const PythonArray x(std::move(array), "the array");  // row-major: the Python part sees to it
     const TileGrid grid = grid_of(tilings);
     return with_scalar(x.kind(), [&](auto type) {
         using T = decltype(type);
         const std::span<const T> elements(x.view<const T>().data, static_cast<std::size_t>(x.extents.product()));
         const nb::gil_scoped_release others_run;
-        return PythonTensor(Tensor<T>::from_dense(grid, elements, drop));
+        return PythonTensor(Tensor<T>::from_dense(grid, elements, drop, placement_on(ranks, grid)));
     });
 }
 
 PythonTensor random(const Sizes& tilings, const Ordinals& ordinals, const Numbers& norms, std::uint64_t seed,
-                    const std::string& dtype, int threads) {
+                    const std::string& dtype, int threads, Communicator* ranks) {
     const Shape shape = shape_of(tilings, ordinals, norms);
     return with_scalar(kind_of(dtype), [&](auto type) {
         const nb::gil_scoped_release others_run;
-        return PythonTensor(Tensor<decltype(type)>::random(shape, seed, threads));
+        return PythonTensor(Tensor<decltype(type)>::random(shape, seed, threads, placement_on(ranks, shape.grid())));
     });
 }
 
@@ -192,7 +263,9 @@ nb::object norms_of(const PythonTensor& x) {
     });
 }
 
+/// None where another rank stores it.
 nb::object tile_of(const PythonTensor& x, std::int64_t slot) {
+    if (!read(x, [&](const auto& t) { return t.is_local(slot); })) return nb::none();
     auto* kept = new std::shared_ptr<const Stored>(x.get());
     const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::shared_ptr<const Stored>*>(p); });
     return std::visit(
@@ -226,6 +299,11 @@ void to_dense(const PythonTensor& x, nb::object out) {
     const auto to = PythonArray::result(std::move(out), "out");
     read(x, [&]<Scalar T>(const Tensor<T>& t) {
         const nb::gil_scoped_release others_run;
+        if (t.communicator().size() > 1) {
+            const std::vector<T> all = t.to_dense();
+            copy_array<T>(ArrayView<const T>(all.data(), to.extents), to.view<T>());
+            return;
+        }
         t.for_each_tile([&](const TileInfo& info, std::span<const T> tile) {
             auto place = to.view<T>();
             for (int d = 0; d < info.begin.size(); ++d) place.data += info.begin[d] * place.strides[d];
@@ -271,6 +349,30 @@ nb::object dot_tensors(const PythonTensor& x, const PythonTensor& y) {
     return read_both(x, y, []<Scalar T>(const Tensor<T>& a, const Tensor<T>& b) { return nb::cast(dot(a, b)); });
 }
 
+/// A tensor that every rank has whole, dealt to them: each keeps its own tiles, nothing is sent.
+PythonTensor deal(const PythonTensor& x, Communicator& ranks, int threads) {
+    return read(x, [&]<Scalar T>(const Tensor<T>& t) {
+        if (&t.communicator() == &ranks) return PythonTensor(t);
+        if (t.communicator().size() > 1) throw UserError("the tensor is on another communicator");
+        const nb::gil_scoped_release others_run;
+        const auto own = [&](const TileInfo& info, std::span<T> tile) {
+            const auto from = t.tile(*t.shape().find(info.tile));
+            std::copy(from.begin(), from.end(), tile.begin());
+        };
+        return PythonTensor(Tensor<T>::generate(t.shape(), own, threads, placement_on(&ranks, t.grid())));
+    });
+}
+
+PythonTensor gather_on(const PythonTensor& x, int root) {
+    return read(x, [&](const auto& t) {
+        const int size = t.communicator().size();
+        if (root < 0 || root >= size)
+            throw UserError("root " + std::to_string(root) + " is no rank of 0.." + std::to_string(size - 1));
+        const nb::gil_scoped_release others_run;
+        return PythonTensor(gather(t, root));
+    });
+}
+
 PythonTensor permute_tensor(const PythonTensor& x, const std::vector<int>& axes, int threads) {
     return read(x, [&](const auto& t) {
         const nb::gil_scoped_release others_run;
@@ -291,8 +393,16 @@ void bind_tensors(nb::module_& module) {
     module.def("generated", &generated, "tilings"_a, "ordinals"_a, "norms"_a, "fill"_a, "dtype"_a);
     nb::class_<PythonTensor>(module, "Tensor")
         .def_static("from_blocks", &from_blocks, "tilings"_a, "ordinals"_a, "blocks"_a, "dtype"_a.none(), "threads"_a)
-        .def_static("from_dense", &from_dense, "tilings"_a, "array"_a, "drop"_a)
-        .def_static("random", &random, "tilings"_a, "ordinals"_a, "norms"_a, "seed"_a, "dtype"_a, "threads"_a)
+        .def_static("from_blocks_on", &from_blocks_on, "ranks"_a, "tilings"_a, "ordinals"_a, "blocks"_a,
+                    "dtype"_a.none(), "threads"_a)
+        .def_static("from_dense", &from_dense, "tilings"_a, "array"_a, "drop"_a, "ranks"_a.none())
+        .def_static("random", &random, "tilings"_a, "ordinals"_a, "norms"_a, "seed"_a, "dtype"_a, "threads"_a,
+                    "ranks"_a.none())
+        .def("deal", &deal, "ranks"_a, "threads"_a)
+        .def("gather", &gather_on, "root"_a)
+        .def_prop_ro("ranks", [](const PythonTensor& x) { return x.ranks().size(); })
+        .def("owner",
+             [](const PythonTensor& x, std::int64_t slot) { return read(x, [&](auto& t) { return t.owner(slot); }); })
         .def_prop_ro("tilings",
                      [](const PythonTensor& x) { return read(x, [](auto& t) { return sizes_of(t.grid()); }); })
         .def_prop_ro("dtype",
@@ -314,7 +424,7 @@ void bind_tensors(nb::module_& module) {
              [](const PythonTensor& x, std::int64_t ordinal) {
                  return read(x, [&](auto& t) { return t.shape().find(TileOrdinal{ordinal}); });
              })
-        .def("tile", &tile_of, "slot"_a, nb::sig("def tile(self, slot: int) -> numpy.typing.NDArray"))
+        .def("tile", &tile_of, "slot"_a, nb::sig("def tile(self, slot: int) -> numpy.typing.NDArray | None"))
         .def("copies", &copies_of)
         .def("to_dense", &to_dense, "out"_a)
         .def("filter",

@@ -9,6 +9,7 @@ from . import _core
 from ._core import Report, Simulation
 from ._errors import UserError
 from ._picture import plan_html
+from ._ranks import ranks_of
 from ._tensor import Generated, Tensor
 
 Progress = Union[bool, Callable[[float, float], Any]]
@@ -17,7 +18,7 @@ Progress = Union[bool, Callable[[float, float], Any]]
 def contract(spec: str, *operands: Tensor | Generated, alpha: complex = 1, beta: complex = 0, out: Tensor | None = None,
              filter: float = 0.0, memory: int | str | None = None, threads: int = 0, devices: Sequence[int] = (),
              device_memory: int | str | None = None, conjugate: Sequence[bool] = (), algorithm: str = "auto",
-             blocks: str = "auto", machine: str = "", progress: Progress = False,
+             blocks: str = "auto", machine: str = "", comm: Any = None, progress: Progress = False,
              trace: bool = False) -> tuple[Tensor, Report]:
     """C = alpha A B ... + beta C for any number of block-sparse tensors: the result, and a report.
 
@@ -26,7 +27,8 @@ def contract(spec: str, *operands: Tensor | Generated, alpha: complex = 1, beta:
     that leaves out. ``memory`` ("8GiB", or bytes) is a promise: the work fits, or a BudgetError says before it starts
     what would do. With ``out`` the result is added to that tensor (``beta=1``), or put in its place (``beta=0``).
     ``conjugate`` says which operands are conjugated. ``progress`` is True for a bar (tqdm's, where it is installed), or
-    a function of the flops done and in all. ``trace`` keeps what devices did when. Ctrl-C ends the work and leaves
+    a function of the flops done and in all. ``trace`` keeps what devices did when. With ``comm``, a communicator of mpi4py,
+    its ranks work together (operands that every rank has whole are dealt first: ``Tensor.on``). Ctrl-C ends the work and leaves
     everything as it was.
 
     >>> import tessera as ts
@@ -37,7 +39,8 @@ def contract(spec: str, *operands: Tensor | Generated, alpha: complex = 1, beta:
     (Tensor(float64, shape (16, 24, 24), 27 of 27 tiles, 100.00 % dense), 243)
     """
     settings = _settings(len(operands), alpha, beta, out, filter, memory, threads, devices, device_memory, conjugate,
-                         algorithm, blocks, machine)
+                         algorithm, blocks, machine, comm)
+    operands = _dealt(operands, comm, threads)
     settings.trace = bool(trace)
     target = None if out is None else _core_of(out, "out", stored=True)
     if len(operands) == 2:
@@ -141,7 +144,7 @@ class Plan:
 def plan(spec: str, *operands: Tensor | Generated, alpha: complex = 1, beta: complex = 0, out: Tensor | None = None,
          filter: float = 0.0, memory: int | str | None = None, threads: int = 0, devices: Sequence[int] = (),
          device_memory: int | str | None = None, conjugate: Sequence[bool] = (), algorithm: str = "auto",
-         blocks: str = "auto", machine: str = "") -> Plan:
+         blocks: str = "auto", machine: str = "", comm: Any = None) -> Plan:
     """Plans what ``contract`` would do, with the same arguments; nothing is computed.
 
     >>> import tessera as ts
@@ -153,7 +156,8 @@ def plan(spec: str, *operands: Tensor | Generated, alpha: complex = 1, beta: com
     True
     """
     settings = _settings(len(operands), alpha, beta, out, filter, memory, threads, devices, device_memory, conjugate,
-                         algorithm, blocks, machine)
+                         algorithm, blocks, machine, comm)
+    operands = _dealt(operands, comm, threads)
     target = None if out is None else _core_of(out, "out", stored=True)
     if len(operands) == 2:
         return Plan(_core.plan_pair(spec, _core_of(operands[0], "A"), _core_of(operands[1], "B"), target, settings))
@@ -173,7 +177,7 @@ def trace(x: Tensor) -> complex:
 
 def _settings(count: int, alpha: complex, beta: complex, out: Any, filter: float, memory: int | str | None, threads: int,
               devices: Sequence[int], device_memory: int | str | None, conjugate: Sequence[bool], algorithm: str,
-              blocks: str, machine: str) -> _core.Settings:
+              blocks: str, machine: str, comm: Any) -> _core.Settings:
     s = _core.Settings()
     if out is None and beta != 0:
         raise UserError(f"beta is {beta}, but there is no out to add to")
@@ -190,7 +194,13 @@ def _settings(count: int, alpha: complex, beta: complex, out: Any, filter: float
         raise UserError(f"alpha, beta, filter, threads, devices or conjugate: {error}") from None
     s.memory, s.device_memory = as_bytes(memory, "memory"), as_bytes(device_memory, "device_memory")
     s.algorithm, s.blocks, s.machine = algorithm, blocks, _machine(machine)
+    s.ranks = ranks_of(comm)
     return s
+
+
+def _dealt(operands: Sequence[Any], comm: Any, threads: int) -> Sequence[Any]:
+    """Operands on the communicator."""
+    return operands if comm is None else [x.on(comm, threads) if isinstance(x, Tensor) else x for x in operands]
 
 
 def as_bytes(value: int | str | None, name: str) -> int:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from . import _core
 from ._errors import BackendUnavailable, UserError
 from ._picture import html
+from ._ranks import ranks_of
 
 
 class Tensor:
@@ -37,11 +38,12 @@ class Tensor:
 
     @classmethod
     def from_blocks(cls, tilings: Sequence[Sequence[int]], coords: ArrayLike, blocks: Iterable[Any],
-                    dtype: DTypeLike | None = None, threads: int = 0) -> Tensor:
+                    dtype: DTypeLike | None = None, threads: int = 0, comm: Any = None) -> Tensor:
         """From its nonzero blocks.
 
         ``tilings`` has the sizes of the tiles of each index, ``coords`` the tile coordinates of each block, and
-        ``blocks`` arrays of any strides (or whatever has ``__dlpack__`` on the host). They are copied once.
+        ``blocks`` arrays of any strides (or whatever has ``__dlpack__`` on the host). They are copied once. With
+        ``comm`` (see ``on``) each rank gives some of the blocks, any of them, and each goes to the rank that stores it.
 
         >>> import numpy as np, tessera as ts
         >>> t = ts.Tensor.from_blocks([[2, 1], [2, 2]], [(0, 1), (1, 0)], [np.eye(2), np.ones((1, 2))])
@@ -57,12 +59,16 @@ class Tensor:
         arrays = [as_array(x, f"block {i}") for i, x in enumerate(blocks)]
         if len(arrays) != len(places):
             raise UserError(f"{len(arrays)} blocks, but coordinates of {len(places)}")
-        return cls(_core.Tensor.from_blocks(sizes, _ordinals(places, sizes), arrays,
-                                            None if dtype is None else np.dtype(dtype).name, threads))
+        numbers, kind = _ordinals(places, sizes), None if dtype is None else np.dtype(dtype).name
+        ranks = ranks_of(comm)
+        if ranks is not None:
+            return cls(_core.Tensor.from_blocks_on(ranks, sizes, numbers, arrays, kind, threads))
+        return cls(_core.Tensor.from_blocks(sizes, numbers, arrays, kind, threads))
 
     @classmethod
-    def from_dense(cls, array: Any, tile: str | int | Sequence[Sequence[int]] = "auto", drop: float = 0.0) -> Tensor:
-        """From an array. Tiles whose norm is at most ``drop`` are not stored.
+    def from_dense(cls, array: Any, tile: str | int | Sequence[Sequence[int]] = "auto", drop: float = 0.0,
+                   comm: Any = None) -> Tensor:
+        """From an array (with ``comm``: the same on all ranks). Tiles whose norm is at most ``drop`` are not stored.
 
         ``tile`` is the tiles' size along each index, the sizes of all tiles (as ``tilings`` has them), or "auto": tiles
         of about 4096 elements.
@@ -87,11 +93,11 @@ class Tensor:
             extents = tuple(sum(s) for s in sizes)
             if extents != x.shape:
                 raise UserError(f"tile: tilings of {extents} elements, the array has shape {x.shape}")
-        return cls(_core.Tensor.from_dense(sizes, x, drop))
+        return cls(_core.Tensor.from_dense(sizes, x, drop, ranks_of(comm)))
 
     @classmethod
     def random(cls, tilings: Sequence[Sequence[int]], coords: ArrayLike | None = None, norms: ArrayLike = 1.0,
-               seed: int = 0, dtype: DTypeLike = "float64", threads: int = 0) -> Tensor:
+               seed: int = 0, dtype: DTypeLike = "float64", threads: int = 0, comm: Any = None) -> Tensor:
         """Uniform random numbers, the same for a seed on every machine. Without ``coords`` every tile is nonzero.
 
         >>> import tessera as ts
@@ -101,7 +107,7 @@ class Tensor:
         sizes = as_tilings(tilings)
         places = every_tile(sizes) if coords is None else as_coords(coords, sizes)
         return cls(_core.Tensor.random(sizes, _ordinals(places, sizes), as_norms(norms, len(places)), seed,
-                                       np.dtype(dtype).name, threads))
+                                       np.dtype(dtype).name, threads, ranks_of(comm)))
 
     # What a tensor is.
 
@@ -138,8 +144,9 @@ class Tensor:
         return self._core.norms
 
     @property
-    def blocks(self) -> list[np.ndarray]:
-        """The nonzero blocks, in the order of ``coords``: read-only views, nothing is copied.
+    def blocks(self) -> list[np.ndarray | None]:
+        """The nonzero blocks, in the order of ``coords``: read-only views, nothing is copied. None where another rank
+        stores the block.
 
         >>> import tessera as ts
         >>> t = ts.Tensor.random([[2, 3], [4]], seed=1)
@@ -177,7 +184,11 @@ class Tensor:
         places = as_coords([coords], sizes)
         slot = self._core.find(int(_ordinals(places, sizes)[0]))
         if slot is not None:
-            return self._core.tile(slot)
+            block = self._core.tile(slot)
+            if block is None:
+                raise UserError(f"tile {tuple(int(i) for i in coords)} is stored by rank {self._core.owner(slot)}; "
+                                "gather() brings all of them to one")
+            return block
         return np.broadcast_to(self.dtype.type(0), tuple(s[int(i)] for s, i in zip(sizes, coords)))
 
     def to_numpy(self, out: np.ndarray | None = None) -> np.ndarray:
@@ -194,6 +205,30 @@ class Tensor:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes an HDF5 file, which h5py reads too; an old file is replaced in one step."""
         _files().save(self._core, os.fspath(path))
+
+    # On several ranks.
+
+    @property
+    def ranks(self) -> int:
+        """How many processes store it together."""
+        return self._core.ranks
+
+    def on(self, comm: Any, threads: int = 0) -> Tensor:
+        """The same tensor, which every rank has whole, stored by all ranks of a communicator of mpi4py together.
+
+        Each keeps its own tiles; ``coords``, ``norms`` and ``shape`` stay those of all. Whatever makes, contracts, saves
+        or sums such tensors is collective: every rank calls it, in the same order, and gets the bits of one rank alone.
+
+        >>> from mpi4py import MPI                                          # doctest: +SKIP
+        >>> t = ts.Tensor.random([[8] * 4] * 2, seed=1).on(MPI.COMM_WORLD)  # doctest: +SKIP
+        >>> ts.contract("ij,jk->ik", t, t)[0].checksum                      # doctest: +SKIP
+        """
+        ranks = ranks_of(comm)
+        return self if ranks is None else Tensor(self._core.deal(ranks, threads))
+
+    def gather(self, root: int = 0) -> Tensor:
+        """The whole tensor in the process of rank ``root``; on the others one of the same tilings without tiles."""
+        return Tensor(self._core.gather(root))
 
     # Algebra.
 
@@ -254,6 +289,8 @@ class Tensor:
         return html(self)
 
     def __reduce__(self) -> tuple:
+        if self.ranks > 1:
+            raise UserError(f"a tensor on {self.ranks} ranks cannot be pickled; gather() brings it to one")
         return (Tensor.from_blocks, (self.tilings, self.coords, [b.copy() for b in self.blocks], self.dtype.name))
 
 
@@ -317,9 +354,12 @@ def generated(tilings: Sequence[Sequence[int]], coords: ArrayLike | None, norms:
     return Generated(core, sizes, np.dtype(dtype))
 
 
-def load(path: str | os.PathLike[str], threads: int = 0) -> Tensor:
-    """The tensor of a file that ``save`` or the command line wrote; its elements, norms and checksum are verified."""
-    return Tensor(_files().load(os.fspath(path), threads))
+def load(path: str | os.PathLike[str], threads: int = 0, comm: Any = None) -> Tensor:
+    """The tensor of a file that ``save`` or the command line wrote; its elements, norms and checksum are verified.
+
+    With ``comm`` (see ``Tensor.on``) rank 0 reads it for all ranks.
+    """
+    return Tensor(_files().load(os.fspath(path), threads, ranks_of(comm)))
 
 
 def dot(x: Tensor, y: Tensor) -> complex:

@@ -14,14 +14,9 @@
 
 #include "tessera/base/api.hpp"
 #include "tessera/comm/communicator.hpp"
+#include "tessera/comm/world.hpp"
 
 namespace TESSERA_API tessera {
-
-/// Bytes that one MPI message carries at most; a count of bytes is an int there.
-inline constexpr std::int64_t kMessageLimit = std::int64_t{1} << 30;
-
-/// From the handle that MPI_Comm_c2f gives. BackendUnavailable where Tessera was built without MPI.
-std::unique_ptr<Communicator> mpi_communicator_from_handle(int handle, std::int64_t message_limit);
 
 /// The ranks of an MPI communicator (a duplicate of it is used, so messages never mix). Collective over it. MPI must be
 /// initialised with MPI_THREAD_SERIALIZED or more, and must not be finalised while the result lives.

@@ -4,8 +4,6 @@
 
 namespace tessera {
 
-std::unique_ptr<Communicator> mpi_communicator_from_handle(int handle, std::int64_t message_limit);
-
 Communicator& mpi_world() {
     const int ranks = ranks_of_environment();
     if (ranks > 1)
