@@ -1,5 +1,5 @@
 # Tessera: `make demo` and `make test` are all a new user needs.
-.PHONY: build demo test test-all test-asan test-tsan test-cuda test-mpich test-bridges python packages bench bench-packages format bundle bundle-sm80 cuda12 install clean help
+.PHONY: build demo test test-all test-asan test-tsan test-cuda test-mpich test-bridges python wheel packages bench bench-packages format bundle bundle-sm80 cuda12 install clean help
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 # CUDA code takes most of the time to compile: only where there is a driver, or where CUDA=1 asks for it.
@@ -24,6 +24,9 @@ python: packages ## build/python: the Python module, in a virtual environment of
 	@cmake --preset release --log-level=WARNING $(CMAKE_OPTIONS) -DTESSERA_PYTHON_MODULE=ON -DPython_EXECUTABLE=$(CURDIR)/build/python-env/bin/python
 	@cmake --build build --parallel $(JOBS) --target tessera_python_stub
 	@ctest --test-dir build -L python --output-on-failure --no-tests=error
+
+wheel: packages ## build/wheels: wheels for other machines, one without MPI and one for the MPI that is here (CUDA=1: with the kernels)
+	@CUDA=$(CUDA) JOBS=$(JOBS) scripts/wheel.sh
 
 test-bridges: packages ## the Python module under the packages that call it (opt_einsum, cotengra, autoray, symmray, mpi4py, PySCF), hypothesis and matplotlib
 	@scripts/python_env.sh build/python-env opt_einsum cotengra autoray symmray hypothesis tqdm matplotlib mpi4py pyscf

@@ -53,8 +53,8 @@ void run_purify(const PurifyRequest& q) {
     if (talks) {
         fmt::print("{}: {} states, {} electrons; F has {} tiles, {} stored\n", model.name, model.states,
                    model.electrons(), format_count(f.tile_count()), format_bytes(f.shape().elements() * 8));
-        fmt::print("{:>5}{:>14}{:>16}{:>12}{:>12}{:>9}{:>10}\n", "step", "X - X X", "trace", "left out", "tiles", "plan",
-                   "time");
+        fmt::print("{:>5}{:>14}{:>16}{:>12}{:>12}{:>9}{:>10}\n", "step", "X - X X", "trace", "left out", "tiles",
+                   "plan", "time");
     }
     std::optional<MatrixResult<double>> done;
     try {
@@ -78,8 +78,8 @@ void run_purify(const PurifyRequest& q) {
     const double middle = (report.homo + report.lumo) / 2;
     auto shifted = f;
     add_on_diagonal(shifted, -middle);
-    const double energy_error = norm(shifted) * report.error +
-                                std::abs(middle) * std::abs(electrons - static_cast<double>(model.electrons()));
+    const double energy_error =
+        norm(shifted) * report.error + std::abs(middle) * std::abs(electrons - static_cast<double>(model.electrons()));
     const auto sum = checksum(d);
 
     std::optional<double> exact;
@@ -136,8 +136,9 @@ void run_purify(const PurifyRequest& q) {
     }
     // Eigenvalues of the dense matrix are rounded too.
     if (exact && std::abs(energy - *exact) > energy_error + 1e-13 * static_cast<double>(model.states))
-        throw CheckFailed(fmt::format("{}: the energy is {:.2e} from that of dense diagonalisation, its bound is {:.2e}",
-                                      model.name, std::abs(energy - *exact), energy_error));
+        throw CheckFailed(
+            fmt::format("{}: the energy is {:.2e} from that of dense diagonalisation, its bound is {:.2e}", model.name,
+                        std::abs(energy - *exact), energy_error));
 }
 
 }  // namespace tessera::app

@@ -57,6 +57,7 @@ NB_MODULE(_core, module) {
     tessera::python::bind_arrays(module);
     tessera::python::bind_ranks(module);
     tessera::python::bind_tensors(module);
+    tessera::python::bind_blocks(module);
     tessera::python::bind_contractions(module);
 #ifdef TESSERA_PYTHON_IO
     tessera::python::bind_files(module);

@@ -10,6 +10,7 @@ void bind_arrays(nanobind::module_& module);
 /// Before tensors, whose placement they are.
 void bind_ranks(nanobind::module_& module);
 void bind_tensors(nanobind::module_& module);
+void bind_blocks(nanobind::module_& module);
 void bind_contractions(nanobind::module_& module);
 /// Where Tessera::io was built.
 void bind_files(nanobind::module_& module);

@@ -1,5 +1,9 @@
 #include "python_array.hpp"
 
+// The layout of arrays alone: none of its functions.
+#define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
+#include <numpy/ndarraytypes.h>
+
 #include <string_view>
 #include <utility>
 
@@ -11,12 +15,12 @@ namespace {
 
 /// Never destroyed: Python may be gone by then.
 struct NumPy {
-    nb::object array, empty, dtype[4];
+    nb::object array, empty, ndarray, dtype[4];
 };
 const NumPy& numpy() {
     static const NumPy* const it = [] {
         const nb::object module = nb::module_::import_("numpy");
-        auto* n = new NumPy{module.attr("array"), module.attr("empty"), {}};
+        auto* n = new NumPy{module.attr("array"), module.attr("empty"), module.attr("ndarray"), {}};
         for (int k = 0; k < 4; ++k) {
             const auto text = name(static_cast<ScalarKind>(k));
             n->dtype[k] = module.attr("dtype")(nb::str(text.data(), text.size()));
@@ -79,8 +83,32 @@ PythonArray::PythonArray(nb::object object, std::string name, bool writable)
     if (!take(false)) refuse(name_, object_);
 }
 
+/// What nearly every operand is: NumPy's own array of a native type, read without asking for a buffer.
+bool PythonArray::take_plain(bool writable) {
+    const auto& np = numpy();
+    if (Py_TYPE(object_.ptr()) != reinterpret_cast<PyTypeObject*>(np.ndarray.ptr())) return false;
+    const auto* array = reinterpret_cast<const PyArrayObject*>(object_.ptr());
+    const auto* type = reinterpret_cast<const PyObject*>(PyArray_DESCR(array));
+    int kind = 0;
+    while (kind < 4 && np.dtype[kind].ptr() != type) ++kind;
+    const int rank = PyArray_NDIM(array), wanted = NPY_ARRAY_ALIGNED | (writable ? NPY_ARRAY_WRITEABLE : 0);
+    if (kind == 4 || rank > kMaxRank || (PyArray_FLAGS(array) & wanted) != wanted) return false;
+    kind_ = static_cast<ScalarKind>(kind);
+    const auto size = bytes_of(kind_);
+    extents = strides = IndexVector::filled(rank, 0);
+    for (int d = 0; d < rank; ++d) {
+        extents[d] = PyArray_DIM(array, d);
+        const auto stride = PyArray_STRIDE(array, d);
+        if (extents[d] > 1 && stride % size != 0) return false;
+        strides[d] = stride / size;
+    }
+    data_ = PyArray_DATA(array);
+    return true;
+}
+
 /// False where only a copy can be worked on.
 bool PythonArray::take(bool writable) {
+    if (take_plain(writable)) return true;
     if (PyObject_GetBuffer(object_.ptr(), &buffer_, writable ? PyBUF_RECORDS : PyBUF_RECORDS_RO) != 0) {
         buffer_.obj = nullptr;
         PyErr_Clear();

@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
 #include <string>
 
 #include "tessera/base/scalar.hpp"
@@ -38,6 +39,7 @@ class PythonArray {
 
   private:
     PythonArray(nb::object object, std::string name, bool writable);
+    bool take_plain(bool writable);
     bool take(bool writable);
     void release() noexcept;
     nb::object object_;
@@ -53,6 +55,26 @@ ScalarKind common_kind(ScalarKind a, ScalarKind b);
 nb::object empty_array(const IndexVector& extents, ScalarKind kind);
 /// "float64 array of shape (3, 4)", "list"
 std::string described(nb::handle object);
+
+/// Element by element, runs that are contiguous on both sides at once.
+template <class T>
+void copy_strided(const T* from, const std::int64_t* from_strides, T* to, const std::int64_t* to_strides,
+                  const std::int64_t* extents, int rank) {
+    if (rank == 0) {
+        *to = *from;
+    } else if (rank == 1 && from_strides[0] == 1 && to_strides[0] == 1) {
+        std::copy_n(from, extents[0], to);
+    } else {
+        for (std::int64_t i = 0; i < extents[0]; ++i)
+            copy_strided(from + i * from_strides[0], from_strides + 1, to + i * to_strides[0], to_strides + 1,
+                         extents + 1, rank - 1);
+    }
+}
+template <class T>
+void copy_array(const ArrayView<const T>& from, const ArrayView<T>& to) {
+    if (from.extents.product() > 0)
+        copy_strided(from.data, from.strides.begin(), to.data, to.strides.begin(), to.extents.begin(), to.rank());
+}
 
 /// Calls f(T{}) with the type of this kind.
 template <class F>

@@ -55,26 +55,6 @@ nb::object owned(std::vector<V> values) {
     return nb::cast(nb::ndarray<nb::numpy, V, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
 }
 
-/// Element by element, runs that are contiguous on both sides at once.
-template <class T>
-void copy_strided(const T* from, const std::int64_t* from_strides, T* to, const std::int64_t* to_strides,
-                  const std::int64_t* extents, int rank) {
-    if (rank == 0) {
-        *to = *from;
-    } else if (rank == 1 && from_strides[0] == 1 && to_strides[0] == 1) {
-        std::copy_n(from, extents[0], to);
-    } else {
-        for (std::int64_t i = 0; i < extents[0]; ++i)
-            copy_strided(from + i * from_strides[0], from_strides + 1, to + i * to_strides[0], to_strides + 1,
-                         extents + 1, rank - 1);
-    }
-}
-template <class T>
-void copy_array(const ArrayView<const T>& from, const ArrayView<T>& to) {
-    if (from.extents.product() > 0)
-        copy_strided(from.data, from.strides.begin(), to.data, to.strides.begin(), to.extents.begin(), to.rank());
-}
-
 /// Where a tensor of this grid is stored: here, or by all of the ranks.
 Placement placement_on(Communicator* ranks, const TileGrid& grid) {
     return ranks ? Placement(*ranks, Distribution::even(grid, ranks->size())) : Placement();
@@ -279,21 +259,6 @@ nb::object tile_of(const PythonTensor& x, std::int64_t slot) {
         **kept);
 }
 
-/// Every block in an array of its own, which may be written to.
-nb::list copies_of(const PythonTensor& x) {
-    return read(x, []<Scalar T>(const Tensor<T>& t) {
-        nb::list out;
-        for (std::int64_t slot = 0; slot < t.tile_count(); ++slot) {
-            const auto tile = t.tile(slot);
-            const auto copy = PythonArray::result(
-                empty_array(t.grid().tile_extents(t.shape().tile(slot)), ScalarTraits<T>::kind), "a copy");
-            std::copy(tile.begin(), tile.end(), copy.template view<T>().data);
-            out.append(copy.object());
-        }
-        return out;
-    });
-}
-
 /// Into an array of zeros.
 void to_dense(const PythonTensor& x, nb::object out) {
     const auto to = PythonArray::result(std::move(out), "out");
@@ -425,7 +390,6 @@ void bind_tensors(nb::module_& module) {
                  return read(x, [&](auto& t) { return t.shape().find(TileOrdinal{ordinal}); });
              })
         .def("tile", &tile_of, "slot"_a, nb::sig("def tile(self, slot: int) -> numpy.typing.NDArray | None"))
-        .def("copies", &copies_of)
         .def("to_dense", &to_dense, "out"_a)
         .def("filter",
              [](const PythonTensor& x, double threshold) {

@@ -12,8 +12,6 @@ from __future__ import annotations
 import string
 from typing import Any, Callable, Hashable, Sequence
 
-import numpy as np
-
 from . import _core
 from ._errors import UserError
 
@@ -30,6 +28,8 @@ def enable(threads: int = 0) -> None:
     global _original, _threads
     from symmray.sparse import sparse_array_common as common  # type: ignore[import-untyped]
 
+    if threads != _threads:
+        _known.clear()
     _threads = threads
     if _original is None:
         _original = common.tensordot_abelian
@@ -61,15 +61,11 @@ def _tensordot(a: Any, b: Any, axes: Any = 2, mode: str = "auto", preserve_array
     if max(a.ndim, b.ndim, len(left) + len(right)) > _MOST_INDICES:
         return own_way()
     try:
-        kept, sectors, blocks = _contract(a, b, left, axes_a, axes_b, right)
+        indices, sectors, blocks = _contract(a, b, left, axes_a, axes_b, right)
     except _OwnWay:
         return own_way()
-    if not kept and not preserve_array:
+    if not indices and not preserve_array:
         return blocks[0] if blocks else 0.0
-    indices = []
-    for i, index in enumerate(kept):
-        gone = set(index.charges).difference(sector[i] for sector in sectors)
-        indices.append(index.drop_charges(gone) if gone else index)
     return a.new_with(indices=tuple(indices), charge=a.symmetry.combine(a.charge, b.charge),
                       blocks=dict(zip(sectors, blocks)), label=maybe_keep_label(a.label, b.label))
 
@@ -79,52 +75,29 @@ class _OwnWay(Exception):
 
 
 def _contract(a: Any, b: Any, left: Sequence[int], axes_a: Sequence[int], axes_b: Sequence[int],
-              right: Sequence[int]) -> tuple[list[Any], list[tuple[Hashable, ...]], list[np.ndarray]]:
+              right: Sequence[int]) -> tuple[list[Any], list[tuple[Hashable, ...]], list[Any]]:
     """Indices of the result, and its sectors with their blocks."""
-    blocks_a, blocks_b = list(a.get_all_blocks()), list(b.get_all_blocks())
-    dtype = _dtype(blocks_a)
-    if (other := _dtype(blocks_b)) is not dtype:
-        dtype = np.result_type(dtype, other)
     sectors_a, sectors_b = tuple(a.sectors), tuple(b.sectors)
-    sizes_a = tuple(tuple(index.chargemap.items()) for index in a.indices)
-    sizes_b = tuple(tuple(index.chargemap.items()) for index in b.indices)
+    sizes_a = tuple([tuple(index.chargemap.items()) for index in a.indices])
+    sizes_b = tuple([tuple(index.chargemap.items()) for index in b.indices])
     # All but the elements follows from these. Two arrays of a calculation meet again and again.
-    key = (axes_a, axes_b, dtype.char, _threads, sizes_a, sizes_b, sectors_a, sectors_b)
+    key = (axes_a, axes_b, sizes_a, sizes_b, sectors_a, sectors_b)
     known = _known.get(key)
     try:
         if known is None:
             known = _Known(sizes_a, sizes_b, left, axes_a, axes_b, right, sectors_a, sectors_b)
-        x = _core.Tensor.from_blocks(known.tilings_a, known.ordinals_a, blocks_a, dtype.name, _threads)
-        y = _core.Tensor.from_blocks(known.tilings_b, known.ordinals_b, blocks_b, dtype.name, _threads)
-        if known.plan is None:
-            known.make_plan(x, y)
             while len(_known) >= _MOST_KNOWN:
                 _known.pop(next(iter(_known)), None)
             _known[key] = known
-        result, _ = known.plan.execute(x, y, None, None)
+        blocks = known.contract(list(a.get_all_blocks()), list(b.get_all_blocks()))
     except UserError:
         raise _OwnWay from None
-    indices = [a.indices[i] for i in left] + [b.indices[j] for j in right]
-    return indices, known.sectors(result), result.copies()
-
-
-def _dtype(blocks: list[Any]) -> np.dtype:
-    """That of all blocks; of different ones, the common one."""
-    try:
-        dtype = blocks[0].dtype
-        if all(type(x) is np.ndarray and x.dtype is dtype for x in blocks) and dtype.char in "fdFD":
-            return dtype
-    except AttributeError:
-        raise _OwnWay from None
-    if any(type(x) is not np.ndarray or x.dtype.char not in "fdFD" for x in blocks):
-        raise _OwnWay
-    return np.result_type(*[x.dtype for x in blocks])
+    kept = [a.indices[i] for i in left] + [b.indices[j] for j in right]
+    return [index.drop_charges(gone) if gone else index for index, gone in zip(kept, known.gone)], known.sectors, blocks
 
 
 class _Known:
-    """A contraction without its elements: tilings, places of blocks, plan, sectors of the result."""
-
-    plan: Any = None
+    """A contraction without its elements: places of blocks, plan, sectors of the result."""
 
     def __init__(self, sizes_a: Any, sizes_b: Any, left: Sequence[int], axes_a: Sequence[int], axes_b: Sequence[int],
                  right: Sequence[int], sectors_a: Any, sectors_b: Any) -> None:
@@ -137,35 +110,25 @@ class _Known:
                 raise _OwnWay
             maps_a[i] = maps_b[j] = joined
             labels_b[j] = _LETTERS[i]
-        kept = "".join([_LETTERS[i] for i in left] + [labels_b[j] for j in right])
-        self.spec = f"{_LETTERS[: len(maps_a)]},{''.join(labels_b)}->{kept}"
-        self.tilings_a, self.ordinals_a = _places(maps_a, sectors_a)
-        self.tilings_b, self.ordinals_b = _places(maps_b, sectors_b)
-        self._charges = [list(maps_a[i]) for i in left] + [list(maps_b[j]) for j in right]
-        self._ordinals: np.ndarray | None = None
-        self._sectors: list[tuple[Hashable, ...]] = []
-
-    def make_plan(self, x: Any, y: Any) -> None:
-        settings = _core.Settings()
-        settings.threads = _threads
-        self.plan = _core.plan_pair(self.spec, x, y, None, settings)
-
-    def sectors(self, result: Any) -> list[tuple[Hashable, ...]]:
-        """Of the result's blocks, in their order."""
-        ordinals = result.ordinals
-        if self._ordinals is None or not np.array_equal(ordinals, self._ordinals):
-            sectors: list[tuple[Hashable, ...]] = []
-            for ordinal in ordinals.tolist():
-                sector = []
-                for charges in reversed(self._charges):
-                    ordinal, at = divmod(ordinal, len(charges))
-                    sector.append(charges[at])
-                sectors.append(tuple(reversed(sector)))
-            self._ordinals, self._sectors = ordinals, sectors
-        return self._sectors
+        labels = "".join([_LETTERS[i] for i in left] + [labels_b[j] for j in right])
+        kept = [maps_a[i] for i in left] + [maps_b[j] for j in right]
+        self.contract = _core.BlockContraction(f"{_LETTERS[: len(maps_a)]},{''.join(labels_b)}->{labels}",
+                                               *_places(maps_a, sectors_a), *_places(maps_b, sectors_b), _threads)
+        self.sectors = [_sector(ordinal, kept) for ordinal in self.contract.ordinals]
+        # Charges of each index that no block of the result has.
+        self.gone = [set(sizes).difference(sector[i] for sector in self.sectors) for i, sizes in enumerate(kept)]
 
 
-def _places(maps: list[dict[Hashable, int]], sectors: Sequence[Sequence[Hashable]]) -> tuple[list[list[int]], np.ndarray]:
+def _sector(ordinal: int, maps: list[dict[Hashable, int]]) -> tuple[Hashable, ...]:
+    """The charges of a tile by its row-major number."""
+    sector = []
+    for sizes in reversed(maps):
+        ordinal, at = divmod(ordinal, len(sizes))
+        sector.append(list(sizes)[at])
+    return tuple(reversed(sector))
+
+
+def _places(maps: list[dict[Hashable, int]], sectors: Sequence[Sequence[Hashable]]) -> tuple[list[list[int]], list[int]]:
     """Tilings, charges as they stand, and the row-major number of each block's tile."""
     places, stride = [], 1
     for sizes in reversed(maps):
@@ -173,7 +136,7 @@ def _places(maps: list[dict[Hashable, int]], sectors: Sequence[Sequence[Hashable
         stride *= len(sizes)
     places.reverse()
     ordinals = [sum(place[charge] for place, charge in zip(places, sector)) for sector in sectors]
-    return [list(sizes.values()) for sizes in maps], np.array(ordinals, np.int64)
+    return [list(sizes.values()) for sizes in maps], ordinals
 
 
 _known: dict[Any, _Known] = {}

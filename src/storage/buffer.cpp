@@ -24,7 +24,7 @@ constexpr bool kPooled = !__has_feature(address_sanitizer);
 constexpr bool kPooled = true;
 #endif
 
-bool large(std::int64_t bytes) { return bytes >= 2 * PagePool::kPage; }
+bool large(std::int64_t bytes) { return bytes >= PagePool::kPage; }
 bool pooled(std::int64_t bytes) { return kPooled && large(bytes); }
 
 /// Aligned here, not by the C library: some heaps ask for more inside than they leave behind, so that a freed block is
