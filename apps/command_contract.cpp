@@ -35,6 +35,8 @@ struct Options {
     std::string tile = "auto";
     bool conjugate_a = false, conjugate_b = false;
     std::vector<int> conjugate;  // by number from 1
+    std::string symmetry;
+    bool fold = false;
 };
 
 bool is_npy(const std::string& path) { return path.ends_with(".npy"); }
@@ -300,6 +302,8 @@ void run(const Options& o) {
     request.what.conjugate_a = o.conjugate_a;
     request.what.conjugate_b = o.conjugate_b;
     for (const int n : o.conjugate) request.what.conjugate.push_back(n - 1);
+    request.what.result_symmetry = o.symmetry;
+    request.what.fold = o.fold;
 
     // Dense arrays come last: they take the tiles that other operands have.
     const auto count = static_cast<int>(files.size());
@@ -395,6 +399,10 @@ Action add_contract(CLI::App& app) {
         ->delimiter(',')
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    command->add_option("--symmetry", o->symmetry,
+                        "of the result, as ij=ji or ijab=-jiab,ijab=-ijba: one of the tiles that follow from each other "
+                        "is computed");
+    command->add_flag("--fold", o->fold, "take sums over indices that both operands may exchange over c <= d alone");
     add_contraction(*command, o->contraction);
     add_common(*command, o->common);
     command->footer("Example: tessera contract 'ik,kj->ij' --a A.h5 --b B.h5 --out C.h5 --filter 1e-8 --explain");

@@ -23,4 +23,5 @@
 #include "tessera/tensor/builder.hpp"
 #include "tessera/tensor/matrix.hpp"
 #include "tessera/tensor/slice.hpp"
+#include "tessera/tensor/symmetric.hpp"
 #include "tessera/tensor/tensor.hpp"

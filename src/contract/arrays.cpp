@@ -315,6 +315,8 @@ ContractReport contract_arrays(std::string_view given, const std::vector<ArrayVi
     require(options.bounds.empty(), "contraction '{}': bounds are for tensors; give views of those elements", text);
     require(!options.result_shape && !options.result_distribution,
             "contraction '{}': the result is an array, which has neither shape nor distribution", text);
+    require(options.result_symmetry.none() && !options.fold,
+            "contraction '{}': arrays are whole, without symmetry; contract tensors", text);
     require(!here.communicator || here.communicator->size() == 1,
             "contraction '{}': arrays are on one rank, the communicator has {}", text,
             here.communicator ? here.communicator->size() : 1);

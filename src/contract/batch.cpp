@@ -10,6 +10,7 @@
 #include "contract/execute_planned.hpp"
 #include "contract/planned_impl.hpp"
 #include "shape/product_shape.hpp"
+#include "shape/require_whole.hpp"
 
 namespace tessera {
 
@@ -80,6 +81,7 @@ struct ContractionBatch<T>::Impl {
           options(o),
           how(p),
           sums(o.retain_sparsity ? to.shape() : Shape(to.grid()), to.placement()) {
+        require_whole("batch", to.shape());
         require(spec.operand_count() == 2, "batch '{}': has one operand, two are needed", spec.text());
         require(static_cast<int>(spec.c().size()) == to.rank(),
                 "batch '{}': C has rank {}, but the result's labels '{}'", spec.text(), to.rank(), spec.c());
@@ -227,6 +229,8 @@ template <Scalar T>
 void ContractionBatch<T>::Impl::add(const ContractOperand<T>& a, const ContractOperand<T>& b,
                                     const std::vector<IndexBounds>& bounds) {
     require(!failed, "batch '{}': an earlier batch has failed, and its sums are lost", spec.text());
+    require_whole("batch", a.shape());
+    require_whole("batch", b.shape());
     const auto& planned = plan_for(a, b, bounds);
     const Plan& plan = planned.plan();
     require_operands(planned.impl(), a, b, &sums);

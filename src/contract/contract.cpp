@@ -15,6 +15,7 @@
 #include "contract/plan_cache.hpp"
 #include "contract/planned_impl.hpp"
 #include "contract/reduce.hpp"
+#include "shape/require_whole.hpp"
 
 namespace tessera {
 
@@ -130,6 +131,9 @@ Contraction<T> run_one(std::string_view text, const Tensor<T>& whole, const Tens
     require(here.devices.empty() && here.device_memory == 0,
             "spec '{}': has one operand, which the cores work on; give no devices", spec.text());
     require_conjugate(options, 1, spec.text());
+    require_whole("a contraction of one operand", whole.shape());
+    require(options.result_symmetry.none() && !options.fold,
+            "spec '{}': has one operand, whose result has no symmetry and whose sums are not folded", spec.text());
     require(!options.result_shape && !options.result_distribution,
             "spec '{}': has one operand, whose tiles say which the result has and where; give no shape or distribution",
             spec.text());

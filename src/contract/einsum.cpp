@@ -123,7 +123,9 @@ PlannedEinsum plan_einsum(std::string_view text, const std::vector<OperandShape>
 
     auto e = std::make_shared<PlannedEinsum::Impl>();
     for (const auto* s : shapes) e->shapes.push_back(*s);
-    std::vector<Shape> parts;  // what bounds leave of them
+    std::vector<Shape> parts;  // what bounds leave of them; all tiles, where they have symmetry
+    for (int o = 0; o < spec.count() && options.bounds.empty(); ++o)
+        parts.push_back(whole_shape(*shapes[static_cast<std::size_t>(o)]).shape);
     for (int o = 0; o < spec.count() && !options.bounds.empty(); ++o) {
         const auto n = static_cast<std::size_t>(o);
         const ContractionSpec alone(spec.operands[n] + "->");

@@ -21,7 +21,8 @@ Tensor<T> drop_small(Tensor<T> c, const Plan& plan, ContractReport& report) {
         const double n = c.shape().norm_of(s);
         if (n >= plan.filter) continue;
         const double skipped = plan.skipped[s];
-        square += (skipped + n) * (skipped + n) - skipped * skipped;
+        const auto stands_for = static_cast<double>(c.shape().symmetry().orbit(c.grid(), c.shape().tile(s)));
+        square += stands_for * ((skipped + n) * (skipped + n) - skipped * skipped);
         ++report.dropped_tiles;
     }
     report.left_out = std::sqrt(square) * (1 + 1e-12);
@@ -152,9 +153,9 @@ void require_operands(const PlannedContraction::Impl& planned, const ContractOpe
             name(ScalarTraits<T>::kind), name(plan.scalar));
     require(!planned.into || old, "the plan adds to a C: use execute_into");
     require(planned.into || !old, "the plan is not one of plan_into: execute it, or plan with the C");
-    require_operand(0, planned, a, planned.shape_a(), planned.source_a, planned.original_a.has_value(),
+    require_operand(0, planned, a, planned.shape_a(), planned.source_a, planned.spec.needs_reduction(0),
                     plan.distribution_a);
-    require_operand(1, planned, b, planned.shape_b(), planned.source_b, planned.original_b.has_value(),
+    require_operand(1, planned, b, planned.shape_b(), planned.source_b, planned.spec.needs_reduction(1),
                     plan.distribution_b);
     if (old) require_old(planned, *old);
 }
@@ -203,7 +204,9 @@ Executed<T> execute_prepared(const PlannedContraction::Impl& planned, const Prep
         how.budget = &budget;
         how.layouts = planned.layouts.get();
         how.progress = watch.on_progress;
-        const auto a = operands.a->source(plan.filter > 0), b = operands.b->source(plan.filter > 0);
+        const SeenTiles<T> seen_a(plan.views_a, *operands.a, plan.filter > 0),
+            seen_b(plan.views_b, *operands.b, plan.filter > 0);
+        const auto &a = seen_a.source, &b = seen_b.source;
         if (devices) {
             DeviceOptions on;
             on.memory = planned.here.device_memory;

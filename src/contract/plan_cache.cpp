@@ -45,6 +45,7 @@ std::uint64_t PlanKey::hash() const {
         static_cast<std::uint64_t>(a.source) << 24 | static_cast<std::uint64_t>(b.source) << 28 |
         static_cast<std::uint64_t>(here.threads) << 32);
     add(static_cast<std::uint64_t>(here.memory));
+    add(options.result_symmetry.elements().size() << 1 | static_cast<std::uint64_t>(options.fold));
     return h;
 }
 
@@ -56,7 +57,8 @@ bool PlanCache::Entry::is(const PlanKey& key) const {
            p.here.memory == key.here.memory && source_a == key.a.source && source_b == key.b.source &&
            same_bits(was.alpha, now.alpha) && same_bits(was.beta, now.beta) && was.conjugates(0) == now.conjugates(0) &&
            was.conjugates(1) == now.conjugates(1) && was.result_distribution == now.result_distribution &&
-           p.how == key.how && p.shape_a().same_tiles(*key.a.shape) && p.shape_b().same_tiles(*key.b.shape) &&
+           was.result_symmetry == now.result_symmetry && was.fold == now.fold && p.how == key.how &&
+           p.shape_a().same_tiles(*key.a.shape) && p.shape_b().same_tiles(*key.b.shape) &&
            same_tiles(c, shape_of(key.c)) && same_tiles(given, now.result_shape);
 }
 

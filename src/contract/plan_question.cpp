@@ -16,6 +16,7 @@
 #include "contract/reduce.hpp"
 #include "execute/device/execute_devices.hpp"
 #include "inspect/build_plan.hpp"
+#include "shape/fold.hpp"
 #include "tensor/tensor_impl.hpp"
 #include "tessera/base/cpu.hpp"
 
@@ -28,7 +29,8 @@ std::string describe(const Shape& shape, bool norms) {
     for (auto o : shape.ordinals()) h = combine(h, static_cast<std::uint64_t>(o));
     if (norms)
         for (auto n : shape.norms()) h = combine(h, std::bit_cast<std::uint64_t>(n));
-    return fmt::format("{} with {} tiles ({:016x})", to_string(shape.grid()), shape.tile_count(), h);
+    return fmt::format("{} with {} tiles ({:016x}){}{}", to_string(shape.grid()), shape.tile_count(), h,
+                       shape.symmetry().none() ? "" : ", ", shape.symmetry().text());
 }
 
 std::string describe(const std::optional<Distribution>& distribution) {
@@ -65,6 +67,8 @@ void require_same_call(Communicator& ranks, const PlanQuestion& q, const Resourc
                 {"conjugation of A and B", fmt::format("{} {}", o.conjugates(0), o.conjugates(1))},
                 {"the result's distribution", describe(o.result_distribution)},
                 {"bounds", describe(o.bounds)},
+                {"the result's symmetry", o.result_symmetry.text()},
+                {"folding", o.fold ? "asked for" : "not asked for"},
                 {"filter", fmt::format("{}", o.filter)},
                 {"the given result shape", o.result_shape ? describe(*o.result_shape, false) : "none"},
                 {"a machine file", here.machine.empty() ? "none" : "given"},
@@ -106,10 +110,16 @@ std::int64_t bounds_bytes(const PlanQuestion& q, int n, const Communicator& rank
 /// An operand as the product sees it.
 struct Reduced {
     std::optional<Shape> made;  // where it is not the operand itself
+    WholeShape whole;           // of one with symmetry
     OperandShape operand;
     SourceKind given = SourceKind::stored;  // of the operand itself, where it is another; cores reduce it
 
     Reduced(const PlanQuestion& q, int n, int ranks) : operand(n == 0 ? q.a : q.b) {
+        if (!operand.shape->symmetry().none()) {
+            whole = whole_shape(*operand.shape);
+            if (n == 0 && q.options.fold) whole = folded(q.spec, std::move(whole), q.b.shape->symmetry());
+            operand.shape = &whole.shape;
+        }
         if (!q.spec.needs_reduction(n)) return;
         const auto in = q.spec.labels(n), out = q.spec.reduced_labels(n);
         made = reduced_shape(*operand.shape, in, out);
@@ -117,26 +127,30 @@ struct Reduced {
         const auto where = reduce_placement(operand.shape->grid(), in, out, ranks).result;
         operand = {*made, SourceKind::stored, ranks > 1 ? std::optional(where) : std::nullopt};
     }
+    const TileViews* views() const { return whole.views.empty() ? nullptr : &whole.views; }
     SourceKind source() const { return made ? given : operand.source; }
     Reduced(const Reduced&) = delete;
     Reduced& operator=(const Reduced&) = delete;
 };
 
 /// The one place that builds a request.
-PlanRequest request_of(const PlanQuestion& q, const ContractionSpec& reduced, const OperandShape& a,
-                       const OperandShape& b, const PlanBudget& budget) {
+PlanRequest request_of(const PlanQuestion& q, const ContractionSpec& reduced, const Reduced& a, const Reduced& b,
+                       const PlanBudget& budget) {
     PlanRequest request;
     request.spec = &reduced;
-    request.a = a.shape;
-    request.b = b.shape;
-    request.source_a = a.source;
-    request.source_b = b.source;
+    request.a = a.operand.shape;
+    request.b = b.operand.shape;
+    request.views_a = a.views();
+    request.views_b = b.views();
+    request.source_a = a.operand.source;
+    request.source_b = b.operand.source;
     request.scalar = q.scalar;
-    request.distribution_a = a.distribution;
-    request.distribution_b = b.distribution;
+    request.distribution_a = a.operand.distribution;
+    request.distribution_b = b.operand.distribution;
     request.distribution_c = q.c && q.c->distribution ? q.c->distribution : q.options.result_distribution;
     request.screening = {q.options.filter, q.alpha_magnitude, q.options.result_shape};
     request.screening.beta_magnitude = q.beta_magnitude;
+    request.screening.symmetry = q.options.result_symmetry;
     if (q.c && q.beta_magnitude != 0 && !q.options.result_shape) request.accumulate = q.c->shape;
     request.host_memory = budget.host_bytes;
     request.device_memory = budget.device_bytes;
@@ -215,6 +229,36 @@ Built build(PlanRequest request, const MachineModel& machine, bool may_hand_over
 
 }  // namespace
 
+namespace {
+
+void check_symmetry(const PlanQuestion& q, const TileGrid& result) {
+    for (int n : {0, 1}) {
+        const auto& x = n == 0 ? q.a : q.b;
+        const auto& symmetry =
+            (q.bounds[static_cast<std::size_t>(n)].whole ? q.bounds[static_cast<std::size_t>(n)].whole.get() : x.shape)
+                ->symmetry();
+        if (symmetry.none()) continue;
+        const auto refuse = [&](const char* why) {
+            user_error("spec '{}': {} has the symmetry '{}', and {}: desymmetrise it first", q.spec.text(),
+                       n == 0 ? "A" : "B", symmetry.text(), why);
+        };
+        if (x.source != SourceKind::stored) refuse("is made on demand");
+        if (q.spec.needs_reduction(n)) refuse("a diagonal or a sum of its own is taken");
+        if (!q.options.bounds.empty()) refuse("there are bounds");
+    }
+    const auto& wanted = q.options.result_symmetry;
+    wanted.require_fits(result);
+    const auto meet = [&](const Shape* x, const char* what) {
+        if (x && !(x->symmetry() == wanted))
+            user_error("spec '{}': the result has the symmetry '{}', {} has '{}'", q.spec.text(), wanted.text(), what,
+                       x->symmetry().text());
+    };
+    meet(q.options.result_shape, "the given result shape");
+    meet(q.c ? q.c->shape : nullptr, "C");
+}
+
+}  // namespace
+
 void check_question(const PlanQuestion& q, const Resources& here) {
     if (q.spec.operand_count() != 2) user_error("spec '{}': has one operand, but two were given", q.spec.text());
     const TileGrid grid = q.spec.result_grid(q.a.shape->grid(), q.b.shape->grid());
@@ -226,6 +270,7 @@ void check_question(const PlanQuestion& q, const Resources& here) {
             here.device_memory);
     require_conjugate(q.options, 2, q.spec.text());
     if (q.c) require_like_result(q.spec, q.c->shape->grid(), grid);
+    check_symmetry(q, grid);
 }
 
 std::int64_t require_room_to_reduce(const PlanQuestion& q, const Resources& here, Communicator& ranks) {
@@ -278,7 +323,7 @@ PlannedContraction plan_here(const PlanQuestion& q, const Resources& here, Commu
     const double away = now_seconds() - asked;  // devices that wake up are not planning
     // Without a budget: what the machine has.
     const PlanBudget budget{here.memory > 0 ? here.memory : machine.host_memory, here.device_memory};
-    auto request = request_of(q, reduced, a.operand, b.operand, budget);
+    auto request = request_of(q, reduced, a, b, budget);
     std::int64_t others = q.held_bytes + (q.c ? stored_bytes(*q.c, q.scalar, ranks) : 0);
     for (const auto& [x, is] : {std::pair{&q.a, &a}, {&q.b, &b}})
         if (is->made) others += stored_bytes(*x, q.scalar, ranks);
@@ -296,8 +341,8 @@ PlannedContraction plan_here(const PlanQuestion& q, const Resources& here, Commu
         PlannedContraction::Impl{q.spec, std::move(reduced), std::move(plan), std::nullopt, std::nullopt, here, &ranks,
                                  q.options, q.how, std::move(machine), q.c.has_value(), reducing, too_large,
                                  now_seconds() - start - away, a.source(), b.source()});
-    if (a.made) impl->original_a = *q.a.shape;
-    if (b.made) impl->original_b = *q.b.shape;
+    if (a.made || a.views()) impl->original_a = *q.a.shape;
+    if (b.made || b.views()) impl->original_b = *q.b.shape;
     impl->options.result_shape = nullptr;
     if (!devices) impl->layouts = std::make_unique<PlanLayouts>(impl->plan);
     if (!too_large) impl->result_places = places_for(q.scalar, impl->plan.c, {ranks, impl->plan.distribution_c});
@@ -315,8 +360,8 @@ PlannedContraction plan_there(const PlanQuestion& q, const MachineModel& machine
             "a device of machine {} has {} of memory, but {} are asked for{}", machine.name,
             format_bytes(machine.device.memory * machine.devices_per_gpu), format_bytes(wanted.device_bytes),
             machine.devices_per_gpu > 1 ? fmt::format(" {} times", machine.devices_per_gpu) : ""));
-    OperandShape a = q.a, b = q.b;
-    settle_sources(a, b, q.spec, devices);
+    Reduced a(q, 0, machine.ranks), b(q, 1, machine.ranks);
+    settle_sources(a.operand, b.operand, q.spec, devices);
     const PlanBudget budget{wanted.host_bytes > 0 ? wanted.host_bytes : machine.host_memory,
                             devices ? wanted.device_bytes : 0};
     const auto request = request_of(q, q.spec, a, b, budget);

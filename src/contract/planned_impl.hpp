@@ -17,7 +17,7 @@ namespace tessera {
 struct PlannedContraction::Impl {
     ContractionSpec spec, reduced;  // as given; without diagonals and sums within one operand, as the plan has it
     Plan plan;
-    std::optional<Shape> original_a, original_b;  // of operands that are reduced before the product
+    std::optional<Shape> original_a, original_b;  // of operands that are reduced before the product, or have symmetry
     Resources here;
     Communicator* ranks = nullptr;  // null: of a machine that is not here
     ContractOptions options;        // its result_shape is not to be followed any more

@@ -79,6 +79,31 @@ struct Prepared {
     }
 };
 
+/// The tiles of an operand as a plan numbers them: with symmetry many are stored as one.
+template <Scalar T>
+struct SeenTiles {
+    SeenTiles(const TileViews& views, const Prepared<T>& x, bool filtered) : source(x.source(filtered)) {
+        if (views.empty()) return;
+        const auto& stored = x.stored->impl();
+        std::int64_t next = 0;
+        for (std::size_t s = 0; s < views.stand_in.size(); ++s) {
+            const auto place = static_cast<std::size_t>(views.stand_in[s]);
+            if (place != s) {
+                each.push_back(each[place]);
+                continue;
+            }
+            each.push_back(stored.is_local(next) ? stored.tile(next) : nullptr);
+            ++next;
+        }
+        source.stored = {nullptr, nullptr, each.data()};
+    }
+    SeenTiles(const SeenTiles&) = delete;
+    SeenTiles& operator=(const SeenTiles&) = delete;
+
+    std::vector<const T*> each;
+    TileSource<T> source;
+};
+
 /// Work in which one rank may fail alone: then all of them end, since the others wait for it.
 template <class Work>
 void together(Communicator& ranks, Work&& work) {

@@ -9,6 +9,7 @@
 #include "base/parallel.hpp"
 #include "base/units.hpp"
 #include "comm/same_on_all.hpp"
+#include "shape/require_whole.hpp"
 #include "tensor/tensor_impl.hpp"
 #include "tessera/kernels/transpose.hpp"
 
@@ -164,6 +165,7 @@ ReduceBytes reduce_bytes(const Shape& x, const Distribution* where, std::int64_t
 template <Scalar T>
 Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& out, int threads, std::int64_t memory,
                  std::optional<std::int64_t> added, std::type_identity_t<T> alpha, bool conjugated, std::int64_t held) {
+    require_whole("a sum or a permutation of one operand", x.shape());
     Communicator& comm = x.communicator();
     if (memory > 0) {
         const auto bytes = reduce_bytes(x.shape(), &x.distribution(), sizeof(T), in, out, comm);

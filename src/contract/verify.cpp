@@ -10,6 +10,7 @@
 #include "base/parallel.hpp"
 #include "index/matrix_view.hpp"
 #include "shape/product_shape.hpp"
+#include "tensor/symmetric_tile.hpp"
 
 namespace tessera {
 
@@ -34,7 +35,15 @@ template <Scalar T>
 using Sum = std::conditional_t<is_complex<T>, std::complex<double>, double>;
 
 template <Scalar T>
-std::vector<T> tile_of(const ContractOperand<T>& x, std::int64_t slot) {
+std::vector<T> tile_of(const ContractOperand<T>& x, const WholeShape& whole, std::int64_t slot) {
+    if (!whole.views.empty()) {
+        const auto& shape = whole.shape;
+        const auto place = x.shape().find(shape.tile(whole.views.place(static_cast<std::int32_t>(slot))));
+        const auto extents = shape.grid().tile_extents(shape.tile(slot));
+        std::vector<T> tile(static_cast<std::size_t>(extents.product()));
+        see(whole.views[slot], x.stored()->tile(*place).data(), extents, tile.data());
+        return tile;
+    }
     if (x.stored()) {
         const auto t = x.stored()->tile(slot);
         return {t.begin(), t.end()};
@@ -71,6 +80,7 @@ Verification verify_tiles(std::string_view text, const std::type_identity_t<Cont
                           const std::function<std::span<const T>(std::int64_t slot)>& tile_at,
                           const VerifyOptions& options) {
     const ContractionSpec spec(text);
+    const auto whole_a = whole_shape(a.shape()), whole_b = whole_shape(b.shape());
     require(spec.operand_count() == 2 && !spec.needs_reduction(0) && !spec.needs_reduction(1),
             "verify: '{}' has diagonals or sums of one operand", spec.text());
     Verification out;
@@ -79,7 +89,7 @@ Verification verify_tiles(std::string_view text, const std::type_identity_t<Cont
         if (!tile_at(slot).empty()) sample.push_back({c.tile(slot), 1.0});
     if (sample.empty()) return out;
     const Shape wanted(c.grid(), std::move(sample));
-    const auto products = product_shape(spec, a.shape(), b.shape(), {0, 1, &wanted});
+    const auto products = product_shape(spec, whole_a.shape, whole_b.shape, {0, 1, &wanted});
 
     const MatrixView view(spec);
     const auto &n = view.n, &k = view.k, &batch = view.batch;
@@ -101,9 +111,9 @@ Verification verify_tiles(std::string_view text, const std::type_identity_t<Cont
             sums.size());  // of the terms: what rounding is relative to, also where they cancel
         for (auto p = products.first[s]; p < products.first[s + 1]; ++p) {
             const auto [sa, sb] = products.products[p];
-            const auto ta = tile_of<T>(a, sa), tb = tile_of<T>(b, sb);
-            const auto ea = a.shape().grid().tile_extents(a.shape().tile(sa)),
-                       eb = b.shape().grid().tile_extents(b.shape().tile(sb));
+            const auto ta = tile_of<T>(a, whole_a, sa), tb = tile_of<T>(b, whole_b, sb);
+            const auto ea = a.shape().grid().tile_extents(whole_a.shape.tile(sa)),
+                       eb = b.shape().grid().tile_extents(whole_b.shape.tile(sb));
             const auto rows_a = offsets_of(m, spec.a(), ea), ka = offsets_of(k, spec.a(), ea);
             const auto batch_b = offsets_of(batch, spec.b(), eb), cols_b = offsets_of(n, spec.b(), eb),
                        kb = offsets_of(k, spec.b(), eb);

@@ -14,6 +14,7 @@ namespace tessera {
 struct PlanRequest {
     const ContractionSpec* spec = nullptr;
     const Shape *a = nullptr, *b = nullptr;
+    const TileViews *views_a = nullptr, *views_b = nullptr;  // of operands with symmetry, whose shapes are whole
     SourceKind source_a = SourceKind::stored, source_b = SourceKind::stored;
     ScalarKind scalar = ScalarKind::f64;
     ScreeningOptions screening;

@@ -18,6 +18,7 @@ ProductShape with_tiles_of(ProductShape product, const Shape& old, const MatrixV
     out.segments = product.segments;
     out.segment = std::move(product.segment);
     out.flops = product.flops;
+    out.whole_flops = product.whole_flops;
     out.left_out_bound = product.left_out_bound;
     std::vector<std::int64_t> ordinals;
     std::vector<double> norms;
@@ -49,7 +50,7 @@ ProductShape with_tiles_of(ProductShape product, const Shape& old, const MatrixV
     }
     out.products = std::move(product.products);
     out.k_of_b = std::move(product.k_of_b);
-    out.c = Shape::from_sorted(grid, std::move(ordinals), std::move(norms));
+    out.c = Shape::from_sorted(grid, std::move(ordinals), std::move(norms), product.c.symmetry());
     return out;
 }
 
@@ -95,6 +96,7 @@ Inspection::Inspection(const PlanRequest& r, const MachineModel& m) : request(r)
         user_error("'{}': with a given result shape no tiles of C are added to it", r.spec->text());
     auto screening = r.screening;
     screening.added = r.accumulate;
+    screening.views_a = r.views_a;
     product = product_shape(*r.spec, *r.a, *r.b, screening, r.planning_memory);
     if (r.accumulate) product = with_tiles_of(std::move(product), *r.accumulate, view, r.screening.filter > 0);
     flop_factor = flops_per_multiply_add(r.scalar) / 2;

@@ -52,6 +52,11 @@ struct Inspection {
                                               : request.distribution_c;
         return asked ? *asked : liked[o];
     }
+    /// The slot of the tile that is stored for this one, which is itself where the operand has no symmetry.
+    std::int32_t place(Operand o, std::int32_t slot) const {
+        const auto* views = o == Operand::a ? request.views_a : o == Operand::b ? request.views_b : nullptr;
+        return views ? views->place(slot) : slot;
+    }
     std::int32_t tile_of(Operand o, std::int64_t p) const {
         return o == Operand::a ? product.products[p].a : product.products[p].b;
     }

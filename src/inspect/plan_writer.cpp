@@ -65,9 +65,13 @@ void PlanWriter::lay_out() {
         auto& owner = owner_[o];
         owner.assign(static_cast<std::size_t>(shape.tile_count()), 0);
         if (plan.ranks > 1)
-            for (std::int64_t s = 0; s < shape.tile_count(); ++s) owner[s] = d.owner(shape.grid(), shape.tile(s));
+            for (std::int32_t s = 0; s < static_cast<std::int32_t>(shape.tile_count()); ++s)
+                owner[s] = d.owner(shape.grid(), shape.tile(in.place(o, s)));
         if (o != Operand::c && !in.stored(o)) continue;
-        for (std::int64_t s = 0; s < shape.tile_count(); ++s) {
+        for (std::int32_t s = 0; s < static_cast<std::int32_t>(shape.tile_count()); ++s) {
+            plan.counts.whole_bytes +=
+                o == Operand::c ? in.bytes(o)[s] * shape.symmetry().orbit(shape.grid(), shape.tile(s)) : in.bytes(o)[s];
+            if (in.place(o, s) != s) continue;
             plan.rank_counts[owner[s]].stored(o) += in.bytes(o)[s];
             fixed[owner[s]] += in.bytes(o)[s];
         }
@@ -154,9 +158,14 @@ void PlanWriter::gather_needs(int rank, const Worker& worker) {
         }
         messages.push_back({from, begin, static_cast<std::int64_t>(plan.arrivals.size())});
     };
-    for (const auto& [o, slot] : worker.needs()) {
+    PerOperand<std::vector<bool>> seen;  // a tile that is seen in several ways comes once
+    for (const auto& [o, seen_as] : worker.needs()) {
+        const auto slot = in.place(o, seen_as);
         const auto from = owner_[o][slot];
         if (from == rank) continue;
+        if (seen[o].empty()) seen[o].resize(owner_[o].size());
+        if (seen[o][slot]) continue;
+        seen[o][slot] = true;
         auto& next = open[from];
         next.tiles.emplace_back(o, slot);
         if ((next.bytes += in.bytes(o)[slot]) < next.most) continue;
@@ -310,6 +319,8 @@ Plan PlanWriter::write() {
     plan.a = *r.a;
     plan.b = *r.b;
     plan.c = in.product.c;
+    if (r.views_a) plan.views_a = *r.views_a;
+    if (r.views_b) plan.views_b = *r.views_b;
     plan.source_a = r.source_a;
     plan.source_b = r.source_b;
     plan.ranks = in.machine.ranks;
@@ -334,6 +345,7 @@ Plan PlanWriter::write() {
         plan.ranks == 1 && plan.devices_per_rank == 0 && in.stored(Operand::a) && in.stored(Operand::b);
     if (!as_stored) plan.places.resize(plan.products.size());
     plan.counts.flops = in.product.flops * in.flop_factor;
+    plan.counts.whole_flops = in.product.whole_flops * in.flop_factor;
     plan.counts.products = static_cast<std::int64_t>(plan.products.size());
     plan.counts.left_out_bound = in.product.left_out_bound;
 

@@ -58,7 +58,7 @@ class PlanWriter {
     /// Adds these sums up, in this order, on their rank's host; the step also completes the sums added to.
     std::int32_t add_merge(int rank, const std::vector<PlanMove>& moves);
     /// Where a stored tile is on the rank at hand: -1 its own storage, else an arrival.
-    std::int32_t at(Operand o, std::int32_t slot) const { return at_[o][slot]; }
+    std::int32_t at(Operand o, std::int32_t slot) const { return at_[o][in.place(o, slot)]; }
     std::int64_t host_limit() const { return in.request.host_memory > 0 ? in.request.host_memory : INT64_MAX; }
 
     const Inspection& in;

@@ -13,7 +13,7 @@ namespace tessera {
 
 static_assert(std::endian::native == std::endian::little, "tile data is copied between memory and file as it is");
 
-inline constexpr int kTensorFileVersion = 1;
+inline constexpr int kTensorFileVersion = 2;  // the newest; files without symmetry are of version 1
 inline constexpr char kTensorFileFormat[] = "tessera-tensor";
 
 /// HDF5 may have been built without thread safety: one of our threads is in it at a time.

@@ -27,7 +27,9 @@ std::int64_t write_layout(AtomicFile& out, const Tensor<T>& tensor, std::span<co
 
     const H5Handle about = writer.group("tessera");
     writer.attribute(about, "format", kTensorFileFormat);
-    writer.attribute(about, "version", std::int64_t{kTensorFileVersion});
+    const auto& symmetry = tensor.shape().symmetry();
+    writer.attribute(about, "version", std::int64_t{symmetry.none() ? 1 : kTensorFileVersion});
+    if (!symmetry.none()) writer.attribute(about, "symmetry", symmetry.text());
     writer.attribute(about, "writer", "Tessera " TESSERA_VERSION);
     writer.attribute(about, "scalar", name(ScalarTraits<T>::kind));
     writer.attribute(about, "rank", std::int64_t{tensor.rank()});

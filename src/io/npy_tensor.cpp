@@ -10,6 +10,7 @@
 #include "tensor/dense_tiles.hpp"
 #include "tensor/exchange.hpp"
 #include "tensor/tensor_impl.hpp"
+#include "tessera/tensor/symmetric.hpp"
 
 namespace tessera {
 namespace {
@@ -135,6 +136,7 @@ AnyTensor read_npy_tensor(const std::string& path, const ChooseTilings& tilings,
 
 template <Scalar T>
 void write_npy(const std::string& path, const Tensor<T>& tensor) {
+    if (!tensor.shape().symmetry().none()) return write_npy(path, desymmetrise(tensor));
     const auto extents = tensor.grid().extents();
     Communicator& ranks = tensor.communicator();
     if (ranks.size() == 1) return write_npy<T>(path, extents, tensor.to_dense());

@@ -78,6 +78,7 @@ std::string describe_text(const TensorFileInfo& info) {
                                         percent(grid.tile_total() == 0 ? 0.0
                                                                        : static_cast<double>(shape.tile_count()) /
                                                                              static_cast<double>(grid.tile_total()))));
+    if (!shape.symmetry().none()) text += line("symmetry", shape.symmetry().text());
     if (shape.empty()) {
         text += line("norm", "0");
     } else {

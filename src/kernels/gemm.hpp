@@ -25,6 +25,10 @@ struct ChainLink {
     const T* b = nullptr;
     const MatrixLayout* a_layout = nullptr;
     const MatrixLayout* b_layout = nullptr;
+    /// How tiles of a tensor with symmetry are seen. The product counts factor times, a power of two or minus one,
+    /// which is exact; each conjugation comes on top of GemmFlags's.
+    double factor = 1;
+    bool conjugate_a = false, conjugate_b = false;
 };
 
 /// C += sum of its links.

@@ -44,11 +44,46 @@ std::string parameter_lines(const Plan& plan) {
                            one("lookahead", g.lookahead, u.lookahead)});
 }
 
-std::string operand_line(const char* name, const Shape& shape, std::int64_t held, const char* how) {
+/// The tiles of an operand, or of the result, that are there themselves.
+struct StoredTiles {
+    std::int64_t tiles = 0, elements = 0;
+    double density = 0;
+};
+StoredTiles stored_tiles(const Plan& plan, Operand o) {
+    const auto& shape = plan.shape(o);
+    if (o == Operand::c || plan.views(o).empty()) return {shape.tile_count(), shape.elements(), shape.density()};
+    StoredTiles out;
+    for (std::int32_t s = 0; s < static_cast<std::int32_t>(shape.tile_count()); ++s)
+        if (plan.views(o).is_stored(s)) ++out.tiles, out.elements += shape.grid().tile_elements(shape.tile(s));
+    const auto all = shape.grid().element_total();
+    out.density = all == 0 ? 0.0 : static_cast<double>(out.elements) / static_cast<double>(all);
+    return out;
+}
+
+std::string operand_line(const char* name, const Plan& plan, Operand o, std::int64_t held, const char* how) {
+    const auto stored = stored_tiles(plan, o);
     const auto tiles =
-        fmt::format("{} of {} tiles", format_count(shape.tile_count()), format_count(shape.grid().tile_total()));
-    return fmt::format("  {:<2} {:<28} {:>6.2f} % dense  {:>10}  {}\n", name, tiles, 100 * shape.density(),
+        fmt::format("{} of {} tiles", format_count(stored.tiles), format_count(plan.shape(o).grid().tile_total()));
+    return fmt::format("  {:<2} {:<28} {:>6.2f} % dense  {:>10}  {}\n", name, tiles, 100 * stored.density,
                        format_bytes(held), how);
+}
+
+const Symmetry& symmetry_of(const Plan& plan, Operand o) {
+    return o == Operand::c ? plan.c.symmetry() : plan.views(o).symmetry;
+}
+
+/// "A ij=ji, C ij=ji"; nothing where there is none.
+std::string symmetries(const Plan& plan) {
+    std::string out;
+    for (const auto o : {Operand::a, Operand::b, Operand::c})
+        if (!symmetry_of(plan, o).none())
+            out += fmt::format("{}{} {}", out.empty() ? "" : "; ",
+                               o == Operand::a   ? "A"
+                               : o == Operand::b ? "B"
+                                                 : "C",
+                               symmetry_of(plan, o).text());
+    if (plan.views_a.folded) out += "; sums folded";
+    return out;
 }
 
 const char* how(SourceKind kind) {
@@ -163,11 +198,16 @@ std::string explain(const Plan& plan) {
     const auto held = [&](const Shape& s, SourceKind k, std::int64_t bytes) {
         return k == SourceKind::stored ? bytes : s.elements() * element;
     };
-    out += operand_line("A", plan.a, held(plan.a, plan.source_a, n.bytes_a), how(plan.source_a));
-    out += operand_line("B", plan.b, held(plan.b, plan.source_b, n.bytes_b), how(plan.source_b));
-    out += operand_line("C", plan.c, n.bytes_c, "result");
+    out += operand_line("A", plan, Operand::a, held(plan.a, plan.source_a, n.bytes_a), how(plan.source_a));
+    out += operand_line("B", plan, Operand::b, held(plan.b, plan.source_b, n.bytes_b), how(plan.source_b));
+    out += operand_line("C", plan, Operand::c, n.bytes_c, "result");
     out += fmt::format("  work       {} in {} tile products, {:.0f} flops per byte of tiles\n", format_flops(n.flops),
                        format_count(n.products), intensity(plan));
+    if (const auto all = symmetries(plan); !all.empty()) {
+        const auto stored = n.bytes_a + n.bytes_b + n.bytes_c;
+        out += fmt::format("  symmetry   {}: {} stored instead of {}, {} instead of {}\n", all, format_bytes(stored),
+                           format_bytes(n.whole_bytes), format_flops(n.flops), format_flops(n.whole_flops));
+    }
     out += fmt::format("  algorithm  {}: {}\n", name(plan.algorithm), plan.reason);
     out += fmt::format("  steps      {} of work for {} thread{}", format_count(computes), plan.threads,
                        plan.threads == 1 ? "" : "s");
@@ -296,8 +336,19 @@ std::string explain_json(const Plan& plan) {
         {"flops", n.flops},
         {"products", n.products},
         {"flops_per_byte", intensity(plan)},
-        {"density", {{"a", plan.a.density()}, {"b", plan.b.density()}, {"c", plan.c.density()}}},
-        {"tiles", {{"a", plan.a.tile_count()}, {"b", plan.b.tile_count()}, {"c", plan.c.tile_count()}}},
+        {"density",
+         {{"a", stored_tiles(plan, Operand::a).density},
+          {"b", stored_tiles(plan, Operand::b).density},
+          {"c", stored_tiles(plan, Operand::c).density}}},
+        {"tiles",
+         {{"a", stored_tiles(plan, Operand::a).tiles},
+          {"b", stored_tiles(plan, Operand::b).tiles},
+          {"c", stored_tiles(plan, Operand::c).tiles}}},
+        {"symmetry",
+         {{"a", symmetry_of(plan, Operand::a).text()},
+          {"b", symmetry_of(plan, Operand::b).text()},
+          {"c", symmetry_of(plan, Operand::c).text()}}},
+        {"without_symmetry", {{"bytes", n.whole_bytes}, {"flops", n.whole_flops}}},
         {"bytes",
          {{"a", n.bytes_a},
           {"b", n.bytes_b},

@@ -6,7 +6,8 @@ std::int64_t Plan::metadata_bytes() const {
     const auto bytes = [](const auto& v) { return static_cast<std::int64_t>(v.capacity() * sizeof(v[0])); };
     return bytes(products) + bytes(places) + bytes(chains) + bytes(arrivals) + bytes(sums) + bytes(moves) +
            bytes(finish_sums) + bytes(steps) + bytes(dependencies) + bytes(skipped) + bytes(rank_counts) +
-           bytes(device_counts) + a.metadata_bytes() + b.metadata_bytes() + c.metadata_bytes() + added.metadata_bytes();
+           bytes(device_counts) + a.metadata_bytes() + b.metadata_bytes() + c.metadata_bytes() +
+           added.metadata_bytes() + views_a.bytes() + views_b.bytes();
 }
 
 const char* name(StepKind kind) {

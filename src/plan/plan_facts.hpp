@@ -21,7 +21,7 @@ class PlanFacts {
     const Shape& shape(Operand o) const { return plan_.shape(o); }
     int owner(Operand o, std::int32_t slot) const {
         if (plan_.ranks == 1) return 0;
-        return plan_.distribution(o).owner(shape(o).grid(), shape(o).tile(slot));
+        return plan_.distribution(o).owner(shape(o).grid(), shape(o).tile(plan_.place(o, slot)));
     }
     /// Bytes of a tile, and of the place it takes in host memory. (Devices hold tiles as padded matrices.)
     std::int64_t payload(Operand o, std::int32_t slot) const {

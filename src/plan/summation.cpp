@@ -28,9 +28,10 @@ std::uint64_t tree(const std::vector<std::uint64_t>& leaves, std::size_t at, std
 
 Summation::Summation(const Plan& plan) {
     const bool added = plan.added.tile_count() > 0;
-    const auto all = product_shape(ContractionSpec(plan.spec), plan.a, plan.b,
-                                   {plan.filter, plan.alpha_magnitude, plan.shape_given ? &plan.c : nullptr,
-                                    added ? &plan.added : nullptr, plan.beta_magnitude});
+    const auto all =
+        product_shape(ContractionSpec(plan.spec), plan.a, plan.b,
+                      {plan.filter, plan.alpha_magnitude, plan.shape_given ? &plan.c : nullptr,
+                       added ? &plan.added : nullptr, plan.beta_magnitude, plan.c.symmetry(), &plan.views_a});
     const auto known = static_cast<std::int64_t>(plan.products.size());
     const auto expected = static_cast<std::int64_t>(all.products.size());
     for (std::int64_t p = 0; p < std::min(known, expected); ++p)
@@ -41,6 +42,9 @@ Summation::Summation(const Plan& plan) {
     ensure(plan.counts.products == known, "{} products, {} are counted", known, plan.counts.products);
     const double flops = all.flops * flops_per_multiply_add(plan.scalar) / 2;
     ensure(std::abs(plan.counts.flops - flops) <= 1e-9 * flops, "{} flops, {} are counted", flops, plan.counts.flops);
+    const double whole = all.whole_flops * flops_per_multiply_add(plan.scalar) / 2;
+    ensure(std::abs(plan.counts.whole_flops - whole) <= 1e-9 * whole, "{} flops without symmetry, {} are counted",
+           whole, plan.counts.whole_flops);
     ensure(plan.segments == all.segments, "{} segments, {} are counted", all.segments, plan.segments);
     ensure(plan.counts.left_out_bound == all.left_out_bound, "a norm of {} is left out, {} is counted",
            all.left_out_bound, plan.counts.left_out_bound);

@@ -49,6 +49,10 @@ class Validator {
                static_cast<std::size_t>(device + 1);
     }
     std::size_t memory_of(const PlanStep& s) const { return memory_of(s.rank, s.device); }
+    /// As which slot a tile comes into the memory of a step: hosts have what is stored, devices tiles as they are seen.
+    std::int32_t slot_in(const PlanStep& s, Operand o, std::int32_t slot) const {
+        return s.device < 0 ? plan_.place(o, slot) : slot;
+    }
     static bool is_transfer_in(StepKind k) {
         return k == StepKind::make || k == StepKind::receive || k == StepKind::load || k == StepKind::copy;
     }
@@ -159,7 +163,8 @@ class Validator {
                            "tile {} is made twice on rank {}", t.slot, s.rank);
                     break;
                 case StepKind::receive:
-                    ensure(stored(t.operand) && owner(t.operand, t.slot) == s.peer,
+                    ensure(stored(t.operand) && owner(t.operand, t.slot) == s.peer &&
+                               plan_.place(t.operand, t.slot) == t.slot,
                            "step {}: rank {} does not have tile {}", number, s.peer, t.slot);
                     ensure(s.device < 0, "step {} receives into a device", number);
                     break;
@@ -173,7 +178,8 @@ class Validator {
                     ensure(t.from < static_cast<std::int32_t>(i), "arrival {} from arrival {}", i, t.from);
                     const auto& from = plan_.arrivals[t.from];
                     const auto& fs = step(arrival_step_[t.from]);
-                    ensure(from.operand == t.operand && from.slot == t.slot, "arrival {} is of another tile", t.from);
+                    ensure(from.operand == t.operand && from.slot == slot_in(fs, t.operand, t.slot),
+                           "arrival {} is of another tile", t.from);
                     ensure(fs.rank == s.rank && fs.device == (s.kind == StepKind::load ? -1 : s.peer),
                            "step {}: arrival {} is elsewhere", number, t.from);
                     ensure(order_.before(arrival_step_[t.from], number), "step {} does not wait for arrival {}", number,
@@ -266,7 +272,8 @@ class Validator {
         }
         const auto& t = plan_.arrivals[at];
         const auto& from = step(arrival_step_[at]);
-        ensure(t.operand == o && t.slot == slot, "step {}: arrival {} is of another tile", number, at);
+        ensure(t.operand == o && t.slot == slot_in(from, o, slot), "step {}: arrival {} is of another tile", number,
+               at);
         ensure(from.rank == s.rank && from.device == s.device, "step {}: arrival {} is elsewhere", number, at);
         auto& users = arrival_users_[at];
         if (!users.empty() && users.back() == number) return;

@@ -12,6 +12,7 @@ namespace {
 struct Done {
     std::vector<RankCounts> ranks;
     std::vector<DeviceCounts> devices;
+    std::int64_t whole_bytes = 0;
 };
 
 void add_arrivals(const PlanFacts& facts, const PlanStep& s, Done& done) {
@@ -81,8 +82,13 @@ Done what_is_done(const PlanFacts& facts) {
     }
     for (const auto o : {Operand::a, Operand::b, Operand::c}) {
         if (o != Operand::c && !facts.stored(o)) continue;
-        for (std::int32_t slot = 0; slot < static_cast<std::int32_t>(facts.shape(o).tile_count()); ++slot)
-            done.ranks[facts.owner(o, slot)].stored(o) += facts.host_bytes(o, slot);
+        const auto& shape = facts.shape(o);
+        for (std::int32_t slot = 0; slot < static_cast<std::int32_t>(shape.tile_count()); ++slot) {
+            const auto bytes = facts.host_bytes(o, slot);
+            done.whole_bytes +=
+                o == Operand::c ? bytes * shape.symmetry().orbit(shape.grid(), shape.tile(slot)) : bytes;
+            if (plan.place(o, slot) == slot) done.ranks[facts.owner(o, slot)].stored(o) += bytes;
+        }
     }
     return done;
 }
@@ -119,6 +125,7 @@ void check_counts(const PlanFacts& facts, const PlanBudget& budget) {
     check_budget(plan, plan.budget);
     const auto done = what_is_done(facts);
     PlanCounts all;
+    all.whole_bytes = done.whole_bytes;
     for (int r = 0; r < plan.ranks; ++r) {
         const auto &n = plan.rank_counts[r], &h = done.ranks[r];
         const Counted equal{"rank", static_cast<std::int64_t>(r)};
@@ -161,6 +168,7 @@ void check_counts(const PlanFacts& facts, const PlanBudget& budget) {
     }
     // Found elsewhere: what follows from the shapes.
     all.flops = plan.counts.flops;
+    all.whole_flops = plan.counts.whole_flops;
     all.products = plan.counts.products;
     all.left_out_bound = plan.counts.left_out_bound;
     ensure(

@@ -31,8 +31,9 @@ struct GivenTile {
 
 /// By (row, column).
 std::vector<GivenTile> given_tiles(const ContractionSpec& spec, const MatrixView& view, const Shape& given,
-                                   const TileGrid& grid) {
+                                   const TileGrid& grid, const Symmetry& symmetry) {
     const TileGrid& is = given.grid();
+    ensure(given.symmetry().none() || given.symmetry() == symmetry, "the given result shape has another symmetry");
     if (is.rank() != grid.rank())
         user_error("contraction '{}': the given result shape is of {}, the result of {}", spec.text(), to_string(is),
                    to_string(grid));
@@ -64,9 +65,10 @@ struct Found {
 /// those that are kept.
 class RowWalk {
   public:
-    RowWalk(const Shape& a, const TilesOfA& tiles_a, const TilesOfB& tiles_b, const ScreeningOptions& options,
-            const std::vector<GivenTile>& given)
-        : a_(a),
+    RowWalk(const TileGrid& grid, const Shape& a, const TilesOfA& tiles_a, const TilesOfB& tiles_b,
+            const ScreeningOptions& options, const std::vector<GivenTile>& given)
+        : grid_(grid),
+          a_(a),
           tiles_a_(tiles_a),
           tiles_b_(tiles_b),
           options_(options),
@@ -167,7 +169,7 @@ class RowWalk {
             const auto column = tiles_b_.columns[col];
             skipped_[col] = flops_[col] = 0;
             parts_[col] = count_[col];
-            if (filtered_ && !options_.given && !survives(row + column, col)) {
+            if (!is_computed(row + column) || (filtered_ && !options_.given && !survives(row + column, col))) {
                 count_[col] = 0;
                 at_[col] = -1;
                 continue;
@@ -176,6 +178,10 @@ class RowWalk {
             found.push_back({row + column, row, column, at_[col], 0, bound_[col], 0, 0});
             products.resize(products.size() + static_cast<std::size_t>(count_[col]));
         }
+    }
+
+    bool is_computed(std::int64_t ordinal) const {
+        return options_.symmetry.none() || options_.symmetry.stand_in(grid_, TileOrdinal{ordinal}).value == ordinal;
     }
 
     /// Whether a tile can reach the filter, with what is there already; then also how small its products may be.
@@ -188,7 +194,7 @@ class RowWalk {
             return true;
         }
         if (!(all < options_.filter)) return true;
-        left_out_square += all * all;
+        left_out_square += static_cast<double>(options_.symmetry.orbit(grid_, TileOrdinal{ordinal})) * all * all;
         return false;
     }
 
@@ -235,6 +241,7 @@ class RowWalk {
         }
     }
 
+    const TileGrid& grid_;
     const Shape& a_;
     const TilesOfA& tiles_a_;
     const TilesOfB& tiles_b_;
@@ -265,7 +272,8 @@ void sort_by_ordinal(std::vector<Found>& found) {
     if (!std::is_sorted(found.begin(), found.end(), less)) std::sort(found.begin(), found.end(), less);
 }
 
-Shape result_shape(const TileGrid& grid, const std::vector<Found>& found, double alpha_magnitude) {
+Shape result_shape(const TileGrid& grid, const std::vector<Found>& found, double alpha_magnitude,
+                   const Symmetry& symmetry) {
     std::vector<std::int64_t> ordinals;
     std::vector<double> norms;
     ordinals.reserve(found.size());
@@ -275,7 +283,7 @@ Shape result_shape(const TileGrid& grid, const std::vector<Found>& found, double
         // Bounds of finite norms may overflow; a shape holds finite ones.
         norms.push_back(std::min(f.bound * alpha_magnitude * (1 + 1e-12), std::numeric_limits<double>::max()));
     }
-    return Shape::from_sorted(grid, std::move(ordinals), std::move(norms));
+    return Shape::from_sorted(grid, std::move(ordinals), std::move(norms), symmetry);
 }
 
 void describe_tiles(const std::vector<Found>& found, bool filtered, ProductShape& out) {
@@ -290,6 +298,7 @@ void describe_tiles(const std::vector<Found>& found, bool filtered, ProductShape
         out.col.push_back(f.col);
         out.tile_flops.push_back(f.flops);
         out.flops += f.flops;
+        out.whole_flops += static_cast<double>(out.c.symmetry().orbit(out.c.grid(), TileOrdinal{f.ordinal})) * f.flops;
         if (filtered) out.skipped.push_back(static_cast<float>(f.skipped * (1 + 1e-6)));
     }
 }
@@ -306,6 +315,33 @@ void order_products(const std::vector<Found>& found, bool gaps, ProductShape& ou
     out.products = std::move(products);
 }
 
+/// Flops if each tile of a folded A counted for itself alone.
+double unfolded_flops(const ProductShape& product, const Shape& a, const Shape& b, const MatrixView& view,
+                      const TileViews& views) {
+    double flops = 0;
+    for (std::int64_t c = 0; c < product.c.tile_count(); ++c) {
+        double tile = 0;
+        for (auto p = product.first[c]; p < product.first[c + 1]; ++p) {
+            const auto x = product.products[p].a, y = product.products[p].b;
+            const auto sides = view.sides(Operand::b, b.grid().tile_extents(b.tile(y)));
+            tile += std::abs(views[x].factor) * 2 * static_cast<double>(a.grid().tile_elements(a.tile(x))) *
+                    static_cast<double>(sides.cols);
+        }
+        flops += tile * static_cast<double>(product.c.symmetry().orbit(product.c.grid(), product.c.tile(c)));
+    }
+    return flops;
+}
+
+/// Elements of the result, those that follow from others included: so the order of summation is that of a result
+/// without symmetry.
+double whole_elements(const Shape& c) {
+    if (c.symmetry().none()) return static_cast<double>(c.elements());
+    std::int64_t all = 0;
+    for (std::int64_t s = 0; s < c.tile_count(); ++s)
+        all += c.symmetry().orbit(c.grid(), c.tile(s)) * c.grid().tile_elements(c.tile(s));
+    return static_cast<double>(all);
+}
+
 /// Segments of the contracted range, by the rank of k among those that B has.
 void cut_into_segments(const Shape& a, const Shape& b, const std::vector<TilesOfB::Row>& rows, ProductShape& out) {
     std::vector<std::int64_t> distinct(rows.size());
@@ -314,7 +350,7 @@ void cut_into_segments(const Shape& a, const Shape& b, const std::vector<TilesOf
     distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
     const auto count = static_cast<std::int64_t>(distinct.size());
     out.segments = segment_count(static_cast<double>(a.elements()), static_cast<double>(b.elements()),
-                                 static_cast<double>(out.c.elements()), count);
+                                 whole_elements(out.c), count);
     if (out.segments == 1) return;
     for (const auto& r : rows) {
         const auto rank = std::lower_bound(distinct.begin(), distinct.end(), r.k) - distinct.begin();
@@ -343,9 +379,9 @@ ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Sh
     const auto tiles_b = tiles_of_b(view, b, a.grid(), grid);
     const auto tiles_a = tiles_of_a(view, a, grid, tiles_b);
     std::vector<GivenTile> given;
-    if (options.given) given = given_tiles(spec, view, *options.given, grid);
+    if (options.given) given = given_tiles(spec, view, *options.given, grid, options.symmetry);
 
-    RowWalk walk(a, tiles_a, tiles_b, options, given);
+    RowWalk walk(grid, a, tiles_a, tiles_b, options, given);
     walk.reserve(spec, memory);
     walk.run();
     auto& found = walk.found;
@@ -360,14 +396,16 @@ ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Sh
     for (std::size_t r = 0; r < tiles_b.rows.size(); ++r)
         for (auto i = tiles_b.rows[r].begin; i < tiles_b.rows[r].end; ++i)
             out.k_of_b[tiles_b.slot[i]] = static_cast<std::int32_t>(r);
-    out.c = result_shape(grid, found, options.alpha_magnitude);
+    out.c = result_shape(grid, found, options.alpha_magnitude, options.symmetry);
     double left_out = walk.left_out_square;
-    for (const auto& f : found) left_out += f.skipped * f.skipped;
+    for (const auto& f : found)
+        left_out += static_cast<double>(options.symmetry.orbit(grid, TileOrdinal{f.ordinal})) * f.skipped * f.skipped;
     out.left_out_bound = std::sqrt(left_out) * (1 + 1e-12);
     const bool filtered = options.filter > 0;
     describe_tiles(found, filtered, out);
     order_products(found, filtered, out);
     cut_into_segments(a, b, tiles_b.rows, out);
+    if (options.views_a && options.views_a->folded) out.whole_flops = unfolded_flops(out, a, b, view, *options.views_a);
     return out;
 }
 

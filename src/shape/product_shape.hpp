@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tessera/index/contraction_spec.hpp"
-#include "tessera/shape/shape.hpp"
+#include "tessera/shape/tile_views.hpp"
 
 namespace tessera {
 
@@ -17,6 +17,9 @@ struct ScreeningOptions {
     const Shape* given = nullptr;  // compute these tiles only, all of them
     const Shape* added = nullptr;  // what is there already: a tile may be kept for its sum with that
     double beta_magnitude = 0;     // |beta|, its factor
+    Symmetry symmetry = {};  // of the result: of tiles that follow from each other one is computed; as are `given`
+                             // and `added`
+    const TileViews* views_a = nullptr;  // of a folded A, to count what it saves
 };
 
 /// The result's tiles with bounds on their norms; for each the products that survive, ascending in k.
@@ -33,7 +36,8 @@ struct ProductShape {
     std::vector<double> tile_flops;      // per result slot
     /// Of a product, its place along (batch, k): ascending in a chain.
     std::int32_t k(std::int64_t product) const { return k_of_b[products[product].b]; }
-    double flops = 0;  // all: of real arithmetic with 2 per multiply-add; complex types need 4 times that
+    double whole_flops = 0;  // as below, if no tile of the result stood for others
+    double flops = 0;        // all: of real arithmetic with 2 per multiply-add; complex types need 4 times that
 };
 
 /// MachineError where a plan of so many tile products would not fit so many bytes (0: no limit).

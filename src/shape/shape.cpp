@@ -63,9 +63,32 @@ Shape Shape::dense(TileGrid grid, double norm) {
     return Shape(std::move(grid), std::move(ordinals), std::vector<double>(static_cast<std::size_t>(tiles), norm));
 }
 
-Shape Shape::from_sorted(TileGrid grid, std::vector<std::int64_t> ordinals, std::vector<double> norms) {
+Shape Shape::from_sorted(TileGrid grid, std::vector<std::int64_t> ordinals, std::vector<double> norms,
+                         const Symmetry& symmetry) {
     require(ordinals.size() == norms.size(), "shape: {} tiles but {} norms", ordinals.size(), norms.size());
-    return Shape(std::move(grid), std::move(ordinals), std::move(norms));
+    return Shape(std::move(grid), std::move(ordinals), std::move(norms), symmetry);
+}
+
+Shape Shape::with_symmetry(const Symmetry& wanted) const {
+    if (wanted == symmetry()) return *this;
+    require(symmetry().none(), "shape: has the symmetry '{}', and shall have '{}'", symmetry().text(), wanted.text());
+    wanted.require_fits(grid());
+    std::vector<ShapeEntry> entries;
+    entries.reserve(static_cast<std::size_t>(tile_count()));
+    for (std::int64_t s = 0; s < tile_count(); ++s) entries.push_back({wanted.stand_in(grid(), tile(s)), norm_of(s)});
+    std::ranges::stable_sort(entries, {}, &ShapeEntry::tile);
+    std::vector<std::int64_t> ordinals;
+    std::vector<double> norms;
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+        if (i == 0 || entries[i].tile != entries[i - 1].tile) {
+            ordinals.push_back(entries[i].tile.value);
+            const auto own = find(entries[i].tile);
+            norms.push_back(own ? norm_of(*own) : entries[i].norm);
+        } else if (!find(entries[i].tile)) {
+            norms.back() = std::max(norms.back(), entries[i].norm);
+        }
+    }
+    return Shape(grid(), std::move(ordinals), std::move(norms), wanted);
 }
 
 Shape Shape::with_norms(std::vector<double> norms) const {
@@ -77,8 +100,11 @@ Shape Shape::with_norms(std::vector<double> norms) const {
     return out;
 }
 
-Shape::Shape(TileGrid grid, std::vector<std::int64_t> ordinals, std::vector<double> norms) : norms_(std::move(norms)) {
+Shape::Shape(TileGrid grid, std::vector<std::int64_t> ordinals, std::vector<double> norms, const Symmetry& symmetry)
+    : norms_(std::move(norms)) {
+    symmetry.require_fits(grid);
     const auto tiles = std::make_shared<Tiles>();
+    tiles->symmetry = symmetry;
     tiles->grid = std::move(grid);
     tiles->ordinals = std::move(ordinals);
     tiles_ = tiles;
@@ -93,10 +119,16 @@ Shape::Shape(TileGrid grid, std::vector<std::int64_t> ordinals, std::vector<doub
                 tiles->grid.tile_total() - 1);
         if (tile.value == previous) user_error("shape: tile {} stands twice", to_string(tiles->grid.coordinates(tile)));
         require(tile.value > previous, "shape: tile numbers are not sorted: {} after {}", tile.value, previous);
+        if (!symmetry.none())
+            if (const auto first = symmetry.stand_in(tiles->grid, tile); first != tile)
+                user_error("shape: with the symmetry '{}' tile {} is stored for tile {}", symmetry.text(),
+                           to_string(tiles->grid.coordinates(first)), to_string(tiles->grid.coordinates(tile)));
         tiles->elements += tiles->grid.tile_elements(tile);
         hash = hashed(hash, ordinal);
         previous = tile.value;
     }
+    for (const auto& e : symmetry.elements())
+        for (const int d : e.order.map()) hash = hashed(hash, e.sign * (2 * d + e.conjugate + 1));
     tiles->hash = hash;
     check_norms();
 }
@@ -111,7 +143,7 @@ void Shape::check_norms() const {
 bool Shape::same_tiles(const Shape& other) const {
     if (tiles_ == other.tiles_) return true;
     return tiles_->hash == other.tiles_->hash && tiles_->grid == other.tiles_->grid &&
-           tiles_->ordinals == other.tiles_->ordinals;
+           tiles_->symmetry == other.tiles_->symmetry && tiles_->ordinals == other.tiles_->ordinals;
 }
 
 std::optional<std::int64_t> Shape::find(TileOrdinal tile) const {
@@ -131,7 +163,8 @@ double Shape::norm() const {
     const double top = norms_.empty() ? 0.0 : *std::max_element(norms_.begin(), norms_.end());
     if (top == 0) return 0;
     double sum = 0;
-    for (double n : norms_) sum += (n / top) * (n / top);
+    for (std::int64_t s = 0; s < tile_count(); ++s)
+        sum += static_cast<double>(symmetry().orbit(grid(), tile(s))) * (norms_[s] / top) * (norms_[s] / top);
     return top * std::sqrt(sum);
 }
 

@@ -27,14 +27,31 @@ Shape united(const Shape& x, const Shape& y) {
     std::set_union(x.ordinals().begin(), x.ordinals().end(), y.ordinals().begin(), y.ordinals().end(),
                    std::back_inserter(ordinals));
     std::vector<double> norms(ordinals.size(), 0.0);
-    return Shape::from_sorted(x.grid(), std::move(ordinals), std::move(norms));
+    return Shape::from_sorted(x.grid(), std::move(ordinals), std::move(norms), x.symmetry());
+}
+
+/// A factor keeps a symmetry that conjugates only where it is real.
+template <Scalar T>
+void require_factor(const char* operation, const Symmetry& symmetry, T factor) {
+    const bool conjugates = std::ranges::any_of(symmetry.elements(), [](const auto& e) { return e.conjugate; });
+    require(!conjugates || conjugate_if(factor, true) == factor,
+            "{}: a factor of {} + {}i is not real, and the tensor has the symmetry '{}': desymmetrise it first",
+            operation, std::real(factor), std::imag(factor), symmetry.text());
+}
+
+template <Scalar T>
+void require_same_symmetry(const char* operation, const Tensor<T>& x, const Tensor<T>& y) {
+    const auto &one = x.shape().symmetry(), &other = y.shape().symmetry();
+    require(one == other, "{}: one tensor has the symmetry '{}', the other '{}': desymmetrise them first", operation,
+            one.text(), other.text());
 }
 
 }  // namespace
 
 template <Scalar T>
 bool operator==(const Tensor<T>& a, const Tensor<T>& given) {
-    if (!(a.grid() == given.grid()) || !std::ranges::equal(a.shape().ordinals(), given.shape().ordinals()))
+    if (!(a.grid() == given.grid()) || !(a.shape().symmetry() == given.shape().symmetry()) ||
+        !std::ranges::equal(a.shape().ordinals(), given.shape().ordinals()))
         return false;
     const DealtLike<T> dealt("==", given, a);
     const Tensor<T>& b = *dealt;
@@ -51,6 +68,7 @@ bool operator==(const Tensor<T>& a, const Tensor<T>& given) {
 
 template <Scalar T>
 void scale(Tensor<T>& x, T factor) {
+    require_factor("scale", x.shape().symmetry(), factor);
     x.update_tiles([&](const TileInfo&, std::span<T> tile) {
         for (auto& e : tile) e *= factor;
     });
@@ -59,6 +77,9 @@ void scale(Tensor<T>& x, T factor) {
 template <Scalar T>
 Tensor<T> add(T alpha, const Tensor<T>& x, T beta, const Tensor<T>& given) {
     require_same_grid("add", x, given);
+    require_same_symmetry("add", x, given);
+    require_factor("add", x.shape().symmetry(), alpha);
+    require_factor("add", x.shape().symmetry(), beta);
     const DealtLike<T> dealt("add", given, x);
     const Tensor<T>& y = *dealt;
     return Tensor<T>::generate(
@@ -79,6 +100,8 @@ Tensor<T> add(T alpha, const Tensor<T>& x, T beta, const Tensor<T>& given) {
 template <Scalar T>
 void axpy(T alpha, const Tensor<T>& given, Tensor<T>& y) {
     require_same_grid("axpy", given, y);
+    require_same_symmetry("axpy", given, y);
+    require_factor("axpy", y.shape().symmetry(), alpha);
     const DealtLike<T> dealt("axpy", given, y);
     const Tensor<T>& x = *dealt;
     if (!std::ranges::includes(y.shape().ordinals(), x.shape().ordinals())) {
@@ -94,9 +117,25 @@ void axpy(T alpha, const Tensor<T>& given, Tensor<T>& y) {
     });
 }
 
+namespace {
+
+/// A stored tile's part of a dot product is that of each tile that follows from it, or its conjugate.
+template <Scalar T>
+T of_all_it_stands_for(const Shape& shape, std::int64_t slot, T part) {
+    const auto& symmetry = shape.symmetry();
+    if (symmetry.none()) return part;
+    std::int64_t plain = 0, conjugated = 0;
+    for (const auto& seen : symmetry.images(shape.grid(), shape.tile(slot)))
+        ++(symmetry.elements()[static_cast<std::size_t>(seen.by)].conjugate ? conjugated : plain);
+    return static_cast<RealOf<T>>(plain) * part + static_cast<RealOf<T>>(conjugated) * conjugate_if(part, true);
+}
+
+}  // namespace
+
 template <Scalar T>
 T dot(const Tensor<T>& x, const Tensor<T>& given) {
     require_same_grid("dot", x, given);
+    require_same_symmetry("dot", x, given);
     const DealtLike<T> dealt("dot", given, x);
     const Tensor<T>& y = *dealt;
     if (DryRun::current()) return T{};
@@ -104,7 +143,8 @@ T dot(const Tensor<T>& x, const Tensor<T>& given) {
     parallel_for(x.impl().local_count(), threads_over(x.tile_bytes()), 16, [&](std::int64_t i) {
         const std::int64_t s = x.impl().local_slot(i);
         if (const auto other = y.shape().find(x.shape().tile(s)))
-            partial[s] = tile_dot(x.impl().tile(s), y.impl().tile(*other), x.impl().elements(s));
+            partial[s] = of_all_it_stands_for(x.shape(), s,
+                                              tile_dot(x.impl().tile(s), y.impl().tile(*other), x.impl().elements(s)));
     });
     return sum_of_tiles(x.communicator(), std::move(partial));
 }
@@ -129,11 +169,15 @@ double max_abs(const Tensor<T>& x) {
 template <Scalar T>
 Tensor<T> filter(const Tensor<T>& x, double threshold) {
     require(threshold >= 0 && std::isfinite(threshold), "filter: threshold {} is not a finite number >= 0", threshold);
-    std::vector<ShapeEntry> kept;
+    std::vector<std::int64_t> kept;
+    std::vector<double> norms;
     for (std::int64_t s = 0; s < x.tile_count(); ++s)
-        if (x.shape().norm_of(s) >= threshold) kept.push_back({x.shape().tile(s), x.shape().norm_of(s)});
+        if (x.shape().norm_of(s) >= threshold) {
+            kept.push_back(x.shape().tile(s).value);
+            norms.push_back(x.shape().norm_of(s));
+        }
     return Tensor<T>::generate(
-        Shape(x.grid(), std::move(kept)),
+        Shape::from_sorted(x.grid(), std::move(kept), std::move(norms), x.shape().symmetry()),
         [&](const TileInfo& info, std::span<T> out) {
             std::ranges::copy(x.tile(*x.shape().find(info.tile)), out.begin());
         },

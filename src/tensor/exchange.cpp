@@ -139,6 +139,7 @@ Shape broadcast(Communicator& ranks, const Shape& shape, int root) {
         numbers.push_back(shape.tile_count());
         numbers.insert(numbers.end(), shape.ordinals().begin(), shape.ordinals().end());
         for (double n : shape.norms()) numbers.push_back(std::bit_cast<std::int64_t>(n));
+        for (const char letter : shape.symmetry().text()) numbers.push_back(letter);
     }
     const auto view = std::as_bytes(std::span(numbers));
     std::vector<std::byte> bytes(view.begin(), view.end());
@@ -159,7 +160,11 @@ Shape broadcast(Communicator& ranks, const Shape& shape, int root) {
     const auto ordinals = take(tiles);
     std::vector<double> norms;
     for (std::int64_t n : take(tiles)) norms.push_back(std::bit_cast<double>(n));
-    return Shape::from_sorted(TileGrid(std::move(tilings)), {ordinals.begin(), ordinals.end()}, std::move(norms));
+    std::string symmetry;
+    for (const std::int64_t letter : take(static_cast<std::int64_t>(numbers.size() - at)))
+        symmetry += static_cast<char>(letter);
+    return Shape::from_sorted(TileGrid(std::move(tilings)), {ordinals.begin(), ordinals.end()}, std::move(norms),
+                              symmetry);
 }
 
 template <Scalar T>
@@ -198,7 +203,7 @@ Tensor<T> gather(const Tensor<T>& x, int root) {
             pieces[static_cast<std::size_t>(root)].push_back(piece(from.tile(s), from.elements(s)));
         post(ranks, true, kMoveTag, pieces, transfers);
         wait_all(transfers);
-        return Tensor<T>(Shape(x.grid()));
+        return Tensor<T>(Shape(x.grid()).with_symmetry(x.shape().symmetry()));
     }
     auto whole = std::make_unique<typename Tensor<T>::Impl>(x.shape());
     whole->clear_padding();

@@ -7,6 +7,7 @@
 
 #include "base/parallel.hpp"
 #include "kernels/tile_math.hpp"
+#include "shape/require_whole.hpp"
 #include "storage/dry_run.hpp"
 #include "tensor/two_tensors.hpp"
 
@@ -17,6 +18,7 @@ namespace {
 template <Scalar T>
 void require_matrix(const char* operation, const Tensor<T>& a) {
     require(a.rank() == 2, "{}: a matrix is needed, this tensor has rank {}", operation, a.rank());
+    require_whole(operation, a.shape());
 }
 
 template <Scalar T>
@@ -296,7 +298,7 @@ void scale_columns(Tensor<T>& a, std::span<const std::type_identity_t<T>> values
 
 template <Scalar T>
 double frobenius(const Tensor<T>& a) {
-    require_matrix("frobenius", a);
+    require(a.rank() == 2, "frobenius: a matrix is needed, this tensor has rank {}", a.rank());
     return norm(a);
 }
 
@@ -322,6 +324,8 @@ std::vector<double> column_norms(const Tensor<T>& a) {
 template <Scalar T>
 Tensor<T> hadamard(const Tensor<T>& a, const Tensor<T>& given) {
     require_same_grid("hadamard", a, given);
+    require_whole("hadamard", a.shape());
+    require_whole("hadamard", given.shape());
     const DealtLike<T> dealt("hadamard", given, a);
     const Tensor<T>& b = *dealt;
     std::vector<std::int64_t> both;

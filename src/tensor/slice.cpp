@@ -4,6 +4,7 @@
 
 #include "base/check.hpp"
 #include "comm/same_on_all.hpp"
+#include "shape/require_whole.hpp"
 #include "tensor/boxes.hpp"
 #include "tensor/checksum.hpp"
 
@@ -64,6 +65,7 @@ Box whole(const TileGrid& grid) { return {IndexVector::filled(grid.rank(), 0), g
 
 template <Scalar T>
 Tensor<T> retile(const Tensor<T>& x, const TileGrid& grid, std::optional<Distribution> where) {
+    require_whole("retile", x.shape());
     require(grid.rank() == x.rank(), "retile: tilings of rank {} for a tensor of rank {}", grid.rank(), x.rank());
     for (int d = 0; d < x.rank(); ++d)
         require(grid.tiling(d).extent() == x.grid().tiling(d).extent(),
@@ -92,6 +94,7 @@ Tensor<T> retile(const Tensor<T>& x, const TileGrid& grid, std::optional<Distrib
 
 template <Scalar T>
 Tensor<T> slice(const Tensor<T>& x, std::span<const ElementRange> ranges) {
+    require_whole("slice", x.shape());
     const Box window = window_of("slice", x.grid(), ranges);
     require_same(x.communicator(), "slice", text_of(ranges));
     std::vector<Tiling> tilings;
@@ -120,6 +123,8 @@ Tensor<T> slice(const Tensor<T>& x, std::span<const ElementRange> ranges) {
 
 template <Scalar T>
 void assign_slice(Tensor<T>& x, std::span<const ElementRange> ranges, const Tensor<T>& y) {
+    require_whole("assign_slice", x.shape());
+    require_whole("assign_slice", y.shape());
     const Box window = window_of("assign_slice", x.grid(), ranges);
     require(y.rank() == x.rank(), "assign_slice: tensors of rank {} and {}", x.rank(), y.rank());
     for (int d = 0; d < x.rank(); ++d)

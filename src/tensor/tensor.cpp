@@ -14,7 +14,9 @@
 #include "storage/dry_run.hpp"
 #include "tensor/dense_tiles.hpp"
 #include "tensor/exchange.hpp"
+#include "tensor/symmetric_tile.hpp"
 #include "tensor/tensor_impl.hpp"
+#include "tessera/tensor/symmetric.hpp"
 
 namespace tessera {
 
@@ -286,6 +288,7 @@ Tensor<T> Tensor<T>::from_dense(const TileGrid& grid, std::span<const T> dense, 
 
 template <Scalar T>
 std::vector<T> Tensor<T>::to_dense() const {
+    if (!shape().symmetry().none()) return desymmetrise(*this).to_dense();
     std::vector<T> dense(static_cast<std::size_t>(grid().element_total()));
     const auto extents = grid().extents();
     if (impl_->one_rank()) {
@@ -316,6 +319,7 @@ Tensor<T> Tensor<T>::random(const Shape& shape, std::uint64_t seed, int threads,
             const double norm = shape.norm_of(*shape.find(info.tile));
             hash_fill<T>(combine(mix64(seed), static_cast<std::uint64_t>(info.tile.value)),
                          hash_scale<T>(norm, static_cast<std::int64_t>(tile.size())), tile);
+            if (!shape.symmetry().none()) make_symmetric(shape.symmetry(), info, tile);
         },
         threads, std::move(where));
 }

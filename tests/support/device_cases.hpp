@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
@@ -20,6 +21,7 @@
 #include "support/random_shapes.hpp"
 #include "tensor/tensor_impl.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/tensor/symmetric.hpp"
 
 namespace tessera::testing {
 
@@ -43,6 +45,7 @@ struct DeviceCase {
     bool consume = false;
     DeviceOptions options = {};
     TileGenerator<T> make_b = {};  // instead of b's tiles
+    Symmetry symmetry_c = {};
 };
 
 template <Scalar T>
@@ -57,8 +60,12 @@ Plan plan_case(const DeviceCase<T>& c) {
     const ContractionSpec spec(c.spec);
     PlanRequest request;
     request.spec = &spec;
-    request.a = &c.a.shape();
-    request.b = &c.b.shape();
+    const auto a = whole_shape(c.a.shape()), b = whole_shape(c.b.shape());
+    request.a = &a.shape;
+    request.b = &b.shape;
+    if (!a.views.empty()) request.views_a = &a.views;
+    if (!b.views.empty()) request.views_b = &b.views;
+    request.screening.symmetry = c.symmetry_c;
     request.source_b = c.source_b;
     request.scalar = ScalarTraits<T>::kind;
     request.screening.alpha_magnitude = static_cast<double>(std::abs(c.alpha));
@@ -72,6 +79,15 @@ Plan plan_case(const DeviceCase<T>& c) {
     return build_plan(request, machine);
 }
 
+/// The tile that is stored for each of the plan's.
+template <Scalar T>
+std::vector<const T*> tiles_of(const Tensor<T>& x, const Shape& whole, const TileViews& views) {
+    std::vector<const T*> out;
+    for (std::int32_t s = 0; s < static_cast<std::int32_t>(whole.tile_count()); ++s)
+        out.push_back(x.impl().tile(*x.shape().find(whole.tile(views.place(s)))));
+    return out;
+}
+
 template <Scalar T>
 DeviceResult<T> run_case(const DeviceCase<T>& c, const OpenDevices& open) {
     DeviceResult<T> out;
@@ -82,10 +98,11 @@ DeviceResult<T> run_case(const DeviceCase<T>& c, const OpenDevices& open) {
     auto impl = std::make_unique<typename Tensor<T>::Impl>(plan.c);
     std::vector<double> norms(static_cast<std::size_t>(plan.c.tile_count()), -1);
     std::vector<std::atomic<int>> arrivals(norms.size());
-    TileSource<T> a{c.a.impl().tiles(), {}};
+    const auto tiles_a = tiles_of(c.a, plan.a, plan.views_a), tiles_b = tiles_of(c.b, plan.b, plan.views_b);
+    TileSource<T> a{{nullptr, nullptr, tiles_a.data()}, {}};
     TileSource<T> b;
     if (c.source_b == SourceKind::stored)
-        b.stored = c.b.impl().tiles();
+        b.stored = {nullptr, nullptr, tiles_b.data()};
     else
         b.make = c.make_b ? c.make_b : [&](const TileInfo& info, std::span<T> tile) {
             std::ranges::copy(c.b.tile(info.coordinates), tile.begin());
@@ -274,6 +291,47 @@ void same_bits(const OpenDevices& open, std::int64_t most_tiles, std::int64_t mo
                 }
                 ASSERT_TRUE(result.c == *first) << budget << " bytes, " << devices << " devices";
             }
+}
+
+/// Tiles that are seen in others come to devices as they are seen: the bits are those of whole operands.
+template <Scalar T>
+void tensors_with_symmetry(const OpenDevices& open, int trials, int most_devices) {
+    Random r(31);
+    struct Product {
+        const char *spec, *a, *b, *c;
+    };
+    for (int trial = 0; trial < trials; ++trial)
+        for (const auto& p :
+             {Product{"ij,jk->ik", "ij=-ji*", "ij=ji*", ""}, Product{"ij,kj->ik", "ij=-ji", "", "ij=ji"},
+              Product{"ijcd,cdab->ijab", "ijcd=-jicd,ijcd=-ijdc", "cdab=dcba", ""},
+              Product{"icjd,cdab->aibj", "icjd=jdic", "cdab=dcba", "aibj=bjai"}}) {
+            DeviceCase<T> c;
+            c.spec = p.spec;
+            const auto tiling = random_tiling(r, 4, c.spec.size() > 10 ? 4 : 30);
+            const auto random = [&](int rank, const char* symmetry) {
+                const TileGrid grid(std::vector<Tiling>(static_cast<std::size_t>(rank), tiling));
+                return Tensor<T>::random(Shape::dense(grid).with_symmetry(symmetry), r());
+            };
+            const int rank = static_cast<int>(c.spec.find(','));
+            c.a = random(rank, p.a);
+            c.b = *p.b ? random(rank, p.b) : c.a;
+            c.devices = static_cast<int>(pick(r, 1, most_devices));
+            const auto half_c = [&] {
+                auto half = c;
+                half.symmetry_c = p.c;
+                return run_case(half, open);
+            }();
+            c.a = desymmetrise(c.a);
+            c.b = desymmetrise(c.b);
+            const auto whole = run_case(c, open);
+            for (std::int64_t s = 0; s < half_c.c.tile_count(); ++s) {
+                const auto mine = half_c.c.tile(s),
+                           other = whole.c.tile(half_c.c.grid().coordinates(half_c.c.shape().tile(s)));
+                ASSERT_EQ(mine.size(), other.size());
+                ASSERT_EQ(std::memcmp(mine.data(), other.data(), mine.size_bytes()), 0) << p.spec << " tile " << s;
+            }
+            EXPECT_TRUE(*p.c || half_c.c == whole.c);
+        }
 }
 
 inline void make_own_tile(const TileInfo& info, std::span<double> tile) {

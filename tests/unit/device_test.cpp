@@ -40,6 +40,8 @@ TYPED_TEST(HostDevices, OrdersOfCompletionDoNotMatter) {
     testing::random_contractions<TypeParam>(host_devices(200), 12, 4, 3);
 }
 
+TYPED_TEST(HostDevices, TensorsWithSymmetry) { testing::tensors_with_symmetry<TypeParam>(host_devices(0), 6, 3); }
+
 TEST(HostDevicesOnce, SameBitsForAnyBudgetAndNumberOfDevices) { testing::same_bits<double>(host_devices(20), 4, 4); }
 
 TEST(HostDevicesOnce, DeviceCodeOfATileSource) {

@@ -40,6 +40,13 @@ struct ContractOptions {
     const Shape* result_shape = nullptr;
     /// Where the result's tiles shall be; else where the algorithm likes them best (adding to a C: where C is).
     std::optional<Distribution> result_distribution = {};
+    /// Of the result: "ij=ji". Of tiles that follow from each other one is computed and stored. That the operands give
+    /// such a result is for the caller to know. Adding to a C, and a given result shape, have the same one.
+    Symmetry result_symmetry = {};
+    /// Sums over indices that both operands may exchange (c and d in "ijcd,cdab->ijab", where A and B are both
+    /// symmetric in them, or both antisymmetric) go over c <= d, tile by tile, and count c < d twice. The products are
+    /// fewer, the sums are taken in another order, so other bits come out.
+    bool fold = false;
     /// Operands count as zero outside these ranges, of any indices: {{'P', 0, 500}}. Tiles outside cost nothing, no
     /// tile inside is copied; only tiles that a range cuts are. The result keeps its grid (and beta C all of C).
     std::vector<IndexBounds> bounds = {};

@@ -12,6 +12,7 @@
 #include "tessera/index/operand.hpp"
 #include "tessera/plan/plan_options.hpp"
 #include "tessera/shape/shape.hpp"
+#include "tessera/shape/tile_views.hpp"
 
 namespace TESSERA_API tessera {
 
@@ -123,6 +124,9 @@ struct PlanCounts {
     std::int64_t peak_host_bytes = 0;                                   // largest of any rank
     std::int64_t peak_device_bytes = 0;                                 // largest of any device
     double left_out_bound = 0;  // norm of what the filter will skip before any work
+    /// What flops and the bytes of A, B and C would be without symmetry and folded sums; the same where there are none.
+    double whole_flops = 0;
+    std::int64_t whole_bytes = 0;
     bool operator==(const PlanCounts&) const = default;
 };
 
@@ -161,7 +165,10 @@ struct Plan {
     std::string spec, reason;
     Algorithm algorithm = Algorithm::automatic;  // that was taken
     ScalarKind scalar = ScalarKind::f64;
-    Shape a, b, c;  // c: the result's tiles with upper bounds of their norms
+    Shape a, b, c;  // c: the result's tiles with upper bounds of their norms, those that are stored
+    /// Of operands with symmetry: a and b are then whole, and many of their tiles are stored as one. A host's memory
+    /// has what is stored: arrivals there and sends name the slot of that. Devices get tiles as they are seen.
+    TileViews views_a, views_b;
     Distribution distribution_a, distribution_b, distribution_c;
     SourceKind source_a = SourceKind::stored, source_b = SourceKind::stored;
     int ranks = 1, devices_per_rank = 0;
@@ -203,6 +210,9 @@ struct Plan {
         return places.empty() ? ProductPlaces{} : places[static_cast<std::size_t>(product)];
     }
     /// Of A or B.
+    const TileViews& views(Operand o) const { return o == Operand::a ? views_a : views_b; }
+    /// The slot of the tile that is stored for this one.
+    std::int32_t place(Operand o, std::int32_t slot) const { return o == Operand::c ? slot : views(o).place(slot); }
     SourceKind source(Operand o) const { return o == Operand::a ? source_a : source_b; }
     std::int64_t metadata_bytes() const;
     bool operator==(const Plan&) const = default;

@@ -11,6 +11,7 @@
 
 #include "tessera/base/api.hpp"
 #include "tessera/index/tile_grid.hpp"
+#include "tessera/shape/symmetry.hpp"
 
 namespace TESSERA_API tessera {
 
@@ -43,7 +44,11 @@ class Shape {
     }
     static Shape from_coordinates(TileGrid grid, std::span<const IndexVector> tiles, std::span<const double> norms);
     /// From ordinals already sorted, as files and planners have them (checked).
-    static Shape from_sorted(TileGrid grid, std::vector<std::int64_t> ordinals, std::vector<double> norms);
+    static Shape from_sorted(TileGrid grid, std::vector<std::int64_t> ordinals, std::vector<double> norms,
+                             const Symmetry& symmetry = {});
+    /// Of a shape without symmetry the tiles that are stored with this one: one for all that follow from each other,
+    /// where any of them is nonzero, with its own norm, or the largest of theirs where it is zero.
+    Shape with_symmetry(const Symmetry& symmetry) const;
     /// The same tiles with these norms.
     Shape with_norms(std::vector<double> norms) const;
 
@@ -57,16 +62,19 @@ class Shape {
     /// The slot of a tile, if it is nonzero.
     std::optional<std::int64_t> find(TileOrdinal tile) const;
 
-    /// Whether both have the same tilings and the same nonzero tiles; norms do not matter. Quick where they share the
+    /// Where there is one, each tile stands for all that follow from it, and the tiles here are those that are stored.
+    const Symmetry& symmetry() const { return tiles_->symmetry; }
+
+    /// Whether both have the same tilings, symmetry and nonzero tiles; norms do not matter. Quick where they share the
     /// list, or differ.
     bool same_tiles(const Shape& other) const;
     /// A hash of tilings and nonzero tiles: equal where same_tiles() is true.
     std::uint64_t tiles_hash() const { return tiles_->hash; }
 
-    /// Elements in nonzero tiles, and their share of all elements (0 for a tensor without elements).
+    /// Elements in the tiles here, and their share of all elements (0 for a tensor without elements).
     std::int64_t elements() const { return tiles_->elements; }
     double density() const;
-    /// Frobenius norm of the whole: the root of the sum of squares.
+    /// Frobenius norm of the whole: the root of the sum of squares, each tile as often as it stands for one.
     double norm() const;
     std::int64_t metadata_bytes() const;
     bool operator==(const Shape& other) const { return norms_ == other.norms_ && same_tiles(other); }
@@ -77,8 +85,9 @@ class Shape {
         std::vector<std::int64_t> ordinals;
         std::int64_t elements = 0;
         std::uint64_t hash = 0;
+        Symmetry symmetry = {};
     };
-    Shape(TileGrid grid, std::vector<std::int64_t> ordinals, std::vector<double> norms);
+    Shape(TileGrid grid, std::vector<std::int64_t> ordinals, std::vector<double> norms, const Symmetry& symmetry = {});
     void check_norms() const;
     std::shared_ptr<const Tiles> tiles_;
     std::vector<double> norms_;

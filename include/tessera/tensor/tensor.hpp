@@ -52,7 +52,8 @@ class Tensor {
                            Placement where = {});
     /// Tiles of a dense row-major array (the same on all ranks); tiles whose Frobenius norm is <= drop are not stored.
     static Tensor from_dense(const TileGrid& grid, std::span<const T> dense, double drop = 0, Placement where = {});
-    /// Uniform random numbers: the same for a seed on every machine; each tile's norm is at most the shape's.
+    /// Uniform random numbers: the same for a seed on every machine; each tile's norm is at most the shape's. Tiles
+    /// that the shape's symmetry exchanges with themselves have it too.
     static Tensor random(const Shape& shape, std::uint64_t seed, int threads = 0, Placement where = {});
 
     /// On every rank.

@@ -187,6 +187,16 @@ class Interpreter {
         progress_.add(flops);
     }
 
+    /// Whether a tile's elements are those of the one that is stored for it.
+    static bool is_as_stored(const TileViews& views, std::int32_t slot) {
+        return views.empty() || (views[slot].factor == 1 && !views[slot].conjugate);
+    }
+    static void set_view(const TileViews& views, std::int32_t slot, double& factor, bool& conjugate) {
+        if (views.empty()) return;
+        factor *= views[slot].factor;
+        conjugate = views[slot].conjugate;
+    }
+
     /// Element by element, where every index is one of the batch. False where the tiles are not walked alike.
     bool multiply_elements(const PlanChain& ch, const TileLayout& layout, T* c, double& flops) {
         if (!layouts_.all_batch) return false;
@@ -194,9 +204,11 @@ class Interpreter {
             return axes.count == 0 || (axes.count == 1 && axes.axis[0].stride == 1);
         };
         if (!together(layout.batch)) return false;
-        for (auto p = ch.first_product; p < ch.first_product + ch.products; ++p)
-            if (!together(layouts_.a[plan_.products[p].a].batch) || !together(layouts_.b[plan_.products[p].b].batch))
-                return false;
+        for (auto p = ch.first_product; p < ch.first_product + ch.products; ++p) {
+            const auto& product = plan_.products[p];
+            if (!together(layouts_.a[product.a].batch) || !together(layouts_.b[product.b].batch)) return false;
+            if (!is_as_stored(plan_.views_a, product.a) || !is_as_stored(plan_.views_b, product.b)) return false;
+        }
         const auto points = layout.batch.extent(), begin = points * ch.part / ch.parts,
                    end = points * (ch.part + 1) / ch.parts;
         bool starts = ch.starts && !options_.resume;
@@ -254,6 +266,8 @@ class Interpreter {
                 const auto at = plan_.places_of(p);
                 kernels::ChainLink<T> link{tiles_.tile(Operand::a, product.a, at.a),
                                            tiles_.tile(Operand::b, product.b, at.b), &la.matrix, &lb.matrix};
+                set_view(plan_.views_a, product.a, link.factor, link.conjugate_a);
+                set_view(plan_.views_b, product.b, link.factor, link.conjugate_b);
                 if (h > 0) {
                     link.a += la.batch.offset(h);
                     link.b += lb.batch.offset(h);

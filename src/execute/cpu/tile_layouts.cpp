@@ -54,13 +54,17 @@ Sizes sizes_of(const Tiling& tiling) {
 
 }  // namespace
 
-TileLayouts::TileLayouts(const Shape& shape, const std::string& labels, const std::string& rows,
+TileLayouts::TileLayouts(const Shape& shape, const TileViews& views, const std::string& labels, const std::string& rows,
                          const std::string& cols, const std::string& batch) {
     const auto& grid = shape.grid();
-    const auto add = [&](const IndexVector& extents) {
+    // A tile that is seen in another one is that one, its labels in another order.
+    const auto add = [&](std::int64_t slot) {
+        const auto seen = grid.tile_extents(shape.tile(slot));
+        const auto stored_labels = views.empty() ? labels : in_order(labels, views[slot].order);
+        const auto extents = views.empty() ? seen : views[slot].order.apply(seen);
         const auto strides = row_major_strides(extents);
-        layouts_.push_back({{axes_of(rows, labels, extents, strides), axes_of(cols, labels, extents, strides)},
-                            axes_of(batch, labels, extents, strides)});
+        const auto axes = [&](const std::string& group) { return axes_of(group, stored_labels, extents, strides); };
+        layouts_.push_back({{axes(rows), axes(cols)}, axes(batch)});
     };
     std::vector<Sizes> sizes;
     bool one = true;
@@ -69,8 +73,8 @@ TileLayouts::TileLayouts(const Shape& shape, const std::string& labels, const st
         one = one && sizes.back().of_tile.empty();
     }
     if (shape.empty()) return;
-    if (one) {
-        add(grid.tile_extents(shape.tile(0)));
+    if (one && views.empty()) {
+        add(0);
         return;
     }
 
@@ -78,7 +82,7 @@ TileLayouts::TileLayouts(const Shape& shape, const std::string& labels, const st
     std::unordered_map<std::int64_t, std::int32_t> known;
     class_of_.reserve(static_cast<std::size_t>(shape.tile_count()));
     for (std::int64_t s = 0; s < shape.tile_count(); ++s) {
-        std::int64_t key = 0, rest = shape.tile(s).value;
+        std::int64_t key = views.empty() ? 0 : views.view[static_cast<std::size_t>(s)], rest = shape.tile(s).value;
         for (int d = 0; d < grid.rank(); ++d) {
             const auto at = rest / grid.ordinal_strides()[d];
             rest -= at * grid.ordinal_strides()[d];
@@ -87,7 +91,7 @@ TileLayouts::TileLayouts(const Shape& shape, const std::string& labels, const st
                 key = key * static_cast<std::int64_t>(size.sizes.size()) + size.of_tile[static_cast<std::size_t>(at)];
         }
         const auto [it, fresh] = known.try_emplace(key, static_cast<std::int32_t>(layouts_.size()));
-        if (fresh) add(grid.tile_extents(shape.tile(s)));
+        if (fresh) add(s);
         class_of_.push_back(it->second);
     }
 }
@@ -95,9 +99,9 @@ TileLayouts::TileLayouts(const Shape& shape, const std::string& labels, const st
 PlanLayouts::PlanLayouts(const Plan& plan) : PlanLayouts(plan, ContractionSpec(plan.spec)) {}
 PlanLayouts::PlanLayouts(const Plan& plan, const ContractionSpec& spec) : PlanLayouts(plan, spec, MatrixView(spec)) {}
 PlanLayouts::PlanLayouts(const Plan& plan, const ContractionSpec& spec, const MatrixView& view)
-    : a(plan.a, spec.a(), view.m, view.k, view.batch),
-      b(plan.b, spec.b(), view.k, view.n, view.batch),
-      c(plan.c, spec.c(), view.m, view.n, view.batch),
+    : a(plan.a, plan.views_a, spec.a(), view.m, view.k, view.batch),
+      b(plan.b, plan.views_b, spec.b(), view.k, view.n, view.batch),
+      c(plan.c, {}, spec.c(), view.m, view.n, view.batch),
       all_batch(view.m.empty() && view.n.empty() && view.k.empty()) {}
 
 }  // namespace tessera

@@ -1,5 +1,6 @@
 #pragma once
-// The layouts of tiles as matrices, one per distinct tile extents: what the interpreter works out from a plan alone.
+// The layouts of tiles as matrices, one per distinct tile extents and view: what the interpreter works out from a plan
+// alone.
 
 #include <cstdint>
 #include <string>
@@ -20,8 +21,8 @@ struct TileLayout {
 /// Rows, columns and batch of an operand's tiles, given the labels that walk each of them.
 class TileLayouts {
   public:
-    TileLayouts(const Shape& shape, const std::string& labels, const std::string& rows, const std::string& cols,
-                const std::string& batch);
+    TileLayouts(const Shape& shape, const TileViews& views, const std::string& labels, const std::string& rows,
+                const std::string& cols, const std::string& batch);
     const TileLayout& operator[](std::int64_t slot) const { return layouts_[class_of_.empty() ? 0 : class_of_[slot]]; }
     std::int64_t bytes() const {
         return static_cast<std::int64_t>(layouts_.capacity() * sizeof(TileLayout) +

@@ -61,17 +61,27 @@ DeviceTiles::Layout make_layout(const IndexVector& extents, const std::string& l
 
 }  // namespace
 
-DeviceTiles::DeviceTiles(const Shape& shape, const std::string& labels, const std::string& rows,
+DeviceTiles::DeviceTiles(const Shape& shape, const TileViews& views, const std::string& labels, const std::string& rows,
                          const std::string& cols, const std::string& batch, std::int64_t element_bytes) {
-    const auto less = [](const IndexVector& x, const IndexVector& y) {
-        return std::lexicographical_compare(x.begin(), x.end(), y.begin(), y.end());
+    using Kind = std::pair<IndexVector, std::uint16_t>;
+    const auto less = [](const Kind& x, const Kind& y) {
+        if (x.second != y.second) return x.second < y.second;
+        return std::ranges::lexicographical_compare(x.first, y.first);
     };
-    std::map<IndexVector, std::int32_t, decltype(less)> known(less);
+    std::map<Kind, std::int32_t, decltype(less)> known(less);
     class_of_.reserve(static_cast<std::size_t>(shape.tile_count()));
     for (std::int64_t s = 0; s < shape.tile_count(); ++s) {
         const auto extents = shape.grid().tile_extents(shape.tile(s));
-        const auto [it, fresh] = known.try_emplace(extents, static_cast<std::int32_t>(layouts_.size()));
-        if (fresh) layouts_.push_back(make_layout(extents, labels, rows, cols, batch, element_bytes));
+        const auto view = views.empty() ? std::uint16_t{0} : views.view[static_cast<std::size_t>(s)];
+        const auto [it, fresh] = known.try_emplace(Kind{extents, view}, static_cast<std::int32_t>(layouts_.size()));
+        if (fresh && views.empty()) layouts_.push_back(make_layout(extents, labels, rows, cols, batch, element_bytes));
+        if (fresh && !views.empty()) {
+            const auto& seen = views[s];
+            layouts_.push_back(
+                make_layout(seen.order.apply(extents), in_order(labels, seen.order), rows, cols, batch, element_bytes));
+            layouts_.back().factor = seen.factor;
+            layouts_.back().conjugate = seen.conjugate;
+        }
         class_of_.push_back(it->second);
     }
     for (const auto& l : layouts_) {
@@ -96,6 +106,12 @@ void pack_rows(const DeviceTiles::Layout& layout, const T* tile, std::int64_t be
                         static_cast<std::size_t>(layout.cols) * sizeof(T));
             std::fill(out + layout.cols, out + layout.ld, T(0));
         }
+    }
+    if (layout.factor != 1 || (is_complex<T> && layout.conjugate)) {
+        T* row = reinterpret_cast<T*>(to);
+        for (auto r = begin; r < end; ++r, row += layout.ld)
+            for (std::int64_t e = 0; e < layout.cols; ++e)
+                row[e] = static_cast<RealOf<T>>(layout.factor) * conjugate_if(row[e], layout.conjugate);
     }
     if (end == layout.all_rows()) {
         const auto used = (end - begin) * layout.ld * static_cast<std::int64_t>(sizeof(T));

@@ -8,26 +8,28 @@
 
 #include "kernels/tile_math.hpp"
 #include "tessera/kernels/transpose.hpp"
-#include "tessera/shape/shape.hpp"
+#include "tessera/shape/tile_views.hpp"
 
 namespace tessera {
 
 class DeviceTiles {
   public:
-    /// One for all tiles of the same extents.
+    /// One for all tiles of the same extents that are seen alike.
     struct Layout {
         std::int64_t batch = 1, rows = 1, cols = 1, ld = 1;
         std::int64_t elements = 1;
         std::int64_t bytes = 0;                     // on the device
         bool plain = true;                          // the stored tile is [batch][rows][columns] too
+        double factor = 1;                          // of a tile that is seen in another one
+        bool conjugate = false;                     // likewise
         kernels::TransposePlan to_device, to_host;  // where it is not
         /// Rows of all points of the batch: what a plain tile is cut into.
         std::int64_t all_rows() const { return batch * rows; }
     };
 
     /// Labels of the tensor's indices, and those that walk rows, columns and batch.
-    DeviceTiles(const Shape& shape, const std::string& labels, const std::string& rows, const std::string& cols,
-                const std::string& batch, std::int64_t element_bytes);
+    DeviceTiles(const Shape& shape, const TileViews& views, const std::string& labels, const std::string& rows,
+                const std::string& cols, const std::string& batch, std::int64_t element_bytes);
     const Layout& operator[](std::int64_t slot) const { return layouts_[class_of_[slot]]; }
     /// On the device.
     std::int64_t largest_bytes() const { return largest_bytes_; }

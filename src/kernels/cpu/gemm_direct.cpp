@@ -18,6 +18,7 @@ bool reads_in_place(const RealChain<R>& chain, std::int64_t max_rows) {
     if (!is_unit(*chain.c_n) || !is_plain(*chain.c_m)) return false;
     const RealLink<R>* before = nullptr;  // most links have the layouts of the one before
     for (const RealLink<R>& link : chain.links) {
+        if (link.factor != 1) return false;
         if (before && link.a_m == before->a_m && link.a_k == before->a_k && link.b_k == before->b_k &&
             link.b_n == before->b_n)
             continue;
@@ -112,7 +113,7 @@ bool SmallProduct<R>::multiply(const Chain<R>& chain) {
     segments_.clear();
     for (const ChainLink<R>& link : chain.links) {
         if (link.a_layout != link_.a || link.b_layout != link_.b) look_at(link);
-        if (!link_.fits) return false;
+        if (!link_.fits || link.factor != 1) return false;
         if (link_.k == 0) continue;
         const R *a = c_.transposed ? link.b : link.a, *b = c_.transposed ? link.a : link.b;
         segments_.push_back({a, b, link_.k, link_.a_row, link_.a_k, link_.b_k});

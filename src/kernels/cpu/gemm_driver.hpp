@@ -29,6 +29,8 @@ struct RealLink {
     const Axes *a_m, *a_k;  // in reals
     const Axes *b_k, *b_n;  // in elements: the packing of B knows about complex
     std::int64_t k;
+    R factor = 1;  // this and conjugation are seen to where B is packed
+    bool conjugate_a = false, conjugate_b = false;
 };
 
 template <class R>
@@ -253,6 +255,7 @@ class PackedProduct {
     void cut_columns(const RealChain<R>& chain, std::int64_t n_begin, std::int64_t n, std::int64_t depth);
     void cut_rows(const Axes& rows, R* c, std::int64_t begin, std::int64_t end);
     void pack_columns(const RealChain<R>& chain, const DepthBlock& block, std::int64_t n_begin, std::int64_t n);
+    void pack_tiles(const RealChain<R>& chain, const DepthBlock& block, std::int64_t n_begin, std::int64_t n);
     bool pack_across_runs(const RealChain<R>& chain, const Piece& piece, std::int64_t n_begin, std::int64_t n);
     void sweep(const RealChain<R>& chain, const DepthBlock& block, bool first, bool last);
     void place_rows(const Piece& piece, const Strip& strip);

@@ -191,6 +191,20 @@ bool PackedProduct<R>::pack_across_runs(const RealChain<R>& chain, const Piece& 
 template <class R>
 void PackedProduct<R>::pack_columns(const RealChain<R>& chain, const DepthBlock& block, std::int64_t n_begin,
                                     std::int64_t n) {
+    pack_tiles(chain, block, n_begin, n);
+    for (std::int64_t i = 0; i < block.piece_count; ++i) {
+        const Piece& piece = pieces_[block.first_piece + i];
+        if (piece.link->factor == 1) continue;
+        for (const Panel& panel : panels_) {
+            R* const to = panel.packed + piece.at * panel.width;
+            for (std::int64_t e = 0; e < (piece.end - piece.begin) * panel.width; ++e) to[e] *= piece.link->factor;
+        }
+    }
+}
+
+template <class R>
+void PackedProduct<R>::pack_tiles(const RealChain<R>& chain, const DepthBlock& block, std::int64_t n_begin,
+                                  std::int64_t n) {
     const std::int64_t unit = complex_ ? 2 : 1;
     std::vector<Run>& n_runs = scratch_.runs[0];
     std::vector<Run>& k_runs = scratch_.runs[1];
@@ -230,7 +244,8 @@ void PackedProduct<R>::pack_columns(const RealChain<R>& chain, const DepthBlock&
                                   const R* src = from + unit * q_offset;
                                   if (complex_)
                                       table_.pack_complex(src, q_stride, j_stride, q_count, j_count, dst, panel.width,
-                                                          flags_.conjugate_a, flags_.conjugate_b);
+                                                          flags_.conjugate_a != link.conjugate_a,
+                                                          flags_.conjugate_b != link.conjugate_b);
                                   else
                                       table_.pack(src, q_stride, j_stride, q_count, j_count, dst, panel.width);
                               });

@@ -212,10 +212,12 @@ void RealView<T>::assign(const Chain<T>& chain, RealChain<RealOf<T>>& out) {
         if (k == 0) continue;
         const R* pa = reinterpret_cast<const R*>(link.a);
         const R* pb = reinterpret_cast<const R*>(link.b);
-        if (transposed)
-            out.links.push_back({pb, pa, &b->cols, &b->rows, &a->cols, &a->rows, k});
+        const R factor = static_cast<R>(link.factor);
+        if (transposed)  // real: there is nothing to conjugate
+            out.links.push_back({pb, pa, &b->cols, &b->rows, &a->cols, &a->rows, k, factor});
         else
-            out.links.push_back({pa, pb, &a->rows, &a->cols, &b->rows, &b->cols, k});
+            out.links.push_back(
+                {pa, pb, &a->rows, &a->cols, &b->rows, &b->cols, k, factor, link.conjugate_a, link.conjugate_b});
     }
     // Columns of B that lie apart, beside others that are further on: panels as long as they let B be packed along
     // memory.

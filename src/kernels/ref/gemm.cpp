@@ -50,8 +50,10 @@ void multiply_chains(std::span<const Chain<T>> chains, GemmFlags flags) {
                 for (std::size_t j = 0; j < c_cols.size(); ++j) {
                     T sum = chain.c[c_rows[i] + c_cols[j]];
                     for (std::size_t p = 0; p < a_cols.size(); ++p)
-                        fused_add(conjugate_if(link.a[a_rows[i] + a_cols[p]], flags.conjugate_a),
-                                  conjugate_if(link.b[b_rows[p] + b_cols[j]], flags.conjugate_b), sum);
+                        fused_add(
+                            static_cast<RealOf<T>>(link.factor) *
+                                conjugate_if(link.a[a_rows[i] + a_cols[p]], flags.conjugate_a != link.conjugate_a),
+                            conjugate_if(link.b[b_rows[p] + b_cols[j]], flags.conjugate_b != link.conjugate_b), sum);
                     chain.c[c_rows[i] + c_cols[j]] = sum;
                 }
             }
