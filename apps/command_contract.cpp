@@ -399,9 +399,10 @@ Action add_contract(CLI::App& app) {
         ->delimiter(',')
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    command->add_option("--symmetry", o->symmetry,
-                        "of the result, as ij=ji or ijab=-jiab,ijab=-ijba: one of the tiles that follow from each other "
-                        "is computed");
+    command->add_option(
+        "--symmetry", o->symmetry,
+        "of the result, as ij=ji or ijab=-jiab,ijab=-ijba: one of the tiles that follow from each other "
+        "is computed");
     command->add_flag("--fold", o->fold, "take sums over indices that both operands may exchange over c <= d alone");
     add_contraction(*command, o->contraction);
     add_common(*command, o->common);

@@ -38,9 +38,8 @@ std::vector<SymmetryElement> common(const ContractionSpec& spec, const Symmetry&
             }
     }
     if (out.empty() || std::has_single_bit(out.size())) return out;
-    const auto pair = std::find_if(out.begin() + 1, out.end(), [](const SymmetryElement& e) {
-        return e.order.after(e.order).is_identity();
-    });
+    const auto pair = std::find_if(out.begin() + 1, out.end(),
+                                   [](const SymmetryElement& e) { return e.order.after(e.order).is_identity(); });
     return pair == out.end() ? std::vector{out[0]} : std::vector{out[0], *pair};
 }
 

@@ -100,9 +100,10 @@ Tensor<T> with_symmetry(const Tensor<T>& x, const Symmetry& symmetry, double tol
     const double most = tolerance * norm(x);
     for (std::int64_t s = 0; s < difference.tile_count(); ++s)
         if (difference.shape().norm_of(s) > most)
-            user_error("with_symmetry: tile {} differs from what follows from '{}' by a norm of {}, at most {} is allowed",
-                       to_string(x.grid().coordinates(difference.shape().tile(s))), symmetry.text(),
-                       difference.shape().norm_of(s), most);
+            user_error(
+                "with_symmetry: tile {} differs from what follows from '{}' by a norm of {}, at most {} is allowed",
+                to_string(x.grid().coordinates(difference.shape().tile(s))), symmetry.text(),
+                difference.shape().norm_of(s), most);
     return stored;
 }
 
@@ -110,7 +111,7 @@ Tensor<T> with_symmetry(const Tensor<T>& x, const Symmetry& symmetry, double tol
     template void see(const TileView&, const T*, const IndexVector&, T*);         \
     template void make_symmetric(const Symmetry&, const TileInfo&, std::span<T>); \
     template Tensor<T> desymmetrise(const Tensor<T>&);                            \
-    template Tensor<T> with_symmetry(const Tensor<T>&, const Symmetry&, double); \
+    template Tensor<T> with_symmetry(const Tensor<T>&, const Symmetry&, double);  \
     template Tensor<T> from_stored(Tensor<T>, const Symmetry&);
 TESSERA_INSTANTIATE(float)
 TESSERA_INSTANTIATE(double)

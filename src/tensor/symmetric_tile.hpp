@@ -13,8 +13,8 @@ namespace tessera {
 template <Scalar T>
 void see(const TileView& view, const T* stored, const IndexVector& extents, T* tile);
 
-/// Makes a tile that is exchanged with itself the mean of itself and of what follows from it, which has the symmetry: bit by bit, where that is one exchange
-/// of two indices or pairs.
+/// Makes a tile that is exchanged with itself the mean of itself and of what follows from it, which has the symmetry:
+/// bit by bit, where that is one exchange of two indices or pairs.
 template <Scalar T>
 void make_symmetric(const Symmetry& symmetry, const TileInfo& info, std::span<T> tile);
 

@@ -54,7 +54,7 @@ TEST(Symmetry, RelationsMakeAGroup) {
 
 TEST(Symmetry, BadRelationsAreNamed) {
     const auto error = [](const char* text) { return error_of([&] { Symmetry s(text); }); };
-    EXPECT_NE(error("ij"). find("symmetry 'ij': has no '='"), std::string::npos);
+    EXPECT_NE(error("ij").find("symmetry 'ij': has no '='"), std::string::npos);
     EXPECT_NE(error("ij=jk").find("does not have the indices of the left"), std::string::npos);
     EXPECT_NE(error("ii=ii").find("stands twice"), std::string::npos);
     EXPECT_NE(error("ij=ji,ijk=jik").find("2 and 3 indices"), std::string::npos);
@@ -71,8 +71,9 @@ TEST(Symmetry, TilesThatChangePlacesMustBeAlike) {
     EXPECT_NE(error_of([&] { (void)Shape::dense(grid).with_symmetry("ijk=jik"); }).find("3 indices, the tensor 2"),
               std::string::npos);
     const TileGrid square{Tiling{2, 3}, Tiling{2, 3}};
-    EXPECT_NE(error_of([&] { (void)Shape::from_sorted(square, {2}, {1}, "ij=ji"); })
-                  .find("tile (0, 1) is stored for tile (1, 0)"),
+    EXPECT_NE(error_of([&] {
+                  (void)Shape::from_sorted(square, {2}, {1}, "ij=ji");
+              }).find("tile (0, 1) is stored for tile (1, 0)"),
               std::string::npos);
 }
 
@@ -82,8 +83,9 @@ TEST(Symmetry, OneTileOfEachKindIsStored) {
     EXPECT_EQ(stored.tile_count(), 210);
     EXPECT_LE(static_cast<double>(stored.elements()), 0.55 * static_cast<double>(dense.elements()));
     EXPECT_NEAR(stored.norm(), dense.norm(), 1e-12);
-    EXPECT_FALSE(stored.same_tiles(Shape::from_sorted({tiles, tiles}, {stored.ordinals().begin(), stored.ordinals().end()},
-                                                      {stored.norms().begin(), stored.norms().end()})));
+    EXPECT_FALSE(
+        stored.same_tiles(Shape::from_sorted({tiles, tiles}, {stored.ordinals().begin(), stored.ordinals().end()},
+                                             {stored.norms().begin(), stored.norms().end()})));
     // A tile whose counterpart alone is nonzero is stored too.
     const auto one = Shape::from_coordinates({tiles, tiles}, {{7, 3}}, 2.0).with_symmetry("ij=-ji");
     ASSERT_EQ(one.tile_count(), 1);
@@ -185,7 +187,8 @@ TEST(SymmetricTensorsOnce, AlgebraIsThatOfTheWhole) {
     const auto s = Tensor<T>::random(Shape::dense(grid).with_symmetry("ij=ji"), 3);
     EXPECT_NE(error_of([&] { (void)add(T(1), h, T(1), s); }).find("one tensor has the symmetry 'ij=ji*', the other"),
               std::string::npos);
-    EXPECT_NE(error_of([&] { (void)dot(h, desymmetrise(h)); }).find("dot: one tensor has the symmetry"), std::string::npos);
+    EXPECT_NE(error_of([&] { (void)dot(h, desymmetrise(h)); }).find("dot: one tensor has the symmetry"),
+              std::string::npos);
 }
 
 /// A contraction, and which symmetries its tensors have.
@@ -201,7 +204,10 @@ const std::vector<Product>& products() {
         {"ij,jk->ki", "ij=-ji", "ij=ji", "", {{'j', 'i'}, {'k', 'i'}}},
         {"ij,ij->ij", "ij=ji*", "ij=-ji", "", {{'j', 'i'}}},
         {"ijcd,cdab->ijab", "ijcd=jidc", "cdab=dcba", "ijab=jiba", {{'j', 'i'}, {'d', 'c'}, {'b', 'a'}}},
-        {"ijcd,cdab->ijab", "ijcd=-jicd,ijcd=-ijdc", "cdab=-dcab,cdab=-cdba", "ijab=-jiab,ijab=-ijba",
+        {"ijcd,cdab->ijab",
+         "ijcd=-jicd,ijcd=-ijdc",
+         "cdab=-dcab,cdab=-cdba",
+         "ijab=-jiab,ijab=-ijba",
          {{'j', 'i'}, {'d', 'c'}, {'b', 'a'}}},
         {"icjd,abdc->jbia", "icjd=jdic", "abdc=bacd", "jbia=iajb", {{'j', 'i'}, {'d', 'c'}, {'b', 'a'}}},
         {"hik,hkj->hij", "hik=hki", "", "", {{'k', 'i'}}},
@@ -228,7 +234,8 @@ void expect_stored_tiles(const Tensor<T>& part, const Tensor<T>& whole, const st
         const auto mine = part.tile(s), other = whole.tile(part.grid().coordinates(part.shape().tile(s)));
         ASSERT_EQ(mine.size(), other.size());
         ASSERT_EQ(std::memcmp(mine.data(), other.data(), mine.size_bytes()), 0) << what << " tile " << s;
-        ASSERT_EQ(part.shape().norm_of(s), *std::optional(whole.shape().norm_of(*whole.shape().find(part.shape().tile(s)))));
+        ASSERT_EQ(part.shape().norm_of(s),
+                  *std::optional(whole.shape().norm_of(*whole.shape().find(part.shape().tile(s)))));
     }
 }
 
@@ -347,7 +354,8 @@ TYPED_TEST(SymmetricTensors, SumsAreFoldedOnRequest) {
 
 TEST(SymmetricTensorsOnce, FoldedFigures) {
     const auto o = Tiling::uniform(20, 10), v = Tiling::uniform(200, 10);
-    const auto a = Shape::dense({o, v, v}).with_symmetry("icd=-idc"), b = Shape::dense({v, v, o}).with_symmetry("cdj=-dcj");
+    const auto a = Shape::dense({o, v, v}).with_symmetry("icd=-idc"),
+               b = Shape::dense({v, v, o}).with_symmetry("cdj=-dcj");
     const auto planned = plan<double>("icd,cdj->ij", a, b, {}, {.fold = true});
     validate(planned.plan());
     EXPECT_LE(planned.counts().flops, 0.55 * planned.counts().whole_flops);
@@ -376,7 +384,8 @@ TEST(SymmetricTensorsOnce, DenseFigures) {
     const auto abcd = plan<double>("ijcd,cdab->ijab", t, g, {}, {.result_symmetry = "ijab=jiba"});
     validate(abcd.plan());
     EXPECT_GE(abcd.counts().whole_flops, 1.8 * abcd.counts().flops);
-    EXPECT_GE(static_cast<double>(abcd.counts().whole_bytes), 1.8 * static_cast<double>(abcd.counts().bytes_a + abcd.counts().bytes_b + abcd.counts().bytes_c));
+    EXPECT_GE(static_cast<double>(abcd.counts().whole_bytes),
+              1.8 * static_cast<double>(abcd.counts().bytes_a + abcd.counts().bytes_b + abcd.counts().bytes_c));
 }
 
 /// Plans for many ranks and devices: every tile that is stored comes to a rank once at most.
@@ -421,7 +430,8 @@ TEST(SymmetricTensorsOnce, AFilterBoundsTheWhole) {
     std::map<char, Tiling> tilings{{'i', Tiling::uniform(24, 3)}};
     auto a = random_symmetric<double>(r, "ii", tilings, "ij=ji", 1.0);
     a.update_tiles([](const TileInfo& info, std::span<double> tile) {
-        for (auto& e : tile) e *= std::pow(10.0, -std::abs(static_cast<double>(info.coordinates[0] - info.coordinates[1])));
+        for (auto& e : tile)
+            e *= std::pow(10.0, -std::abs(static_cast<double>(info.coordinates[0] - info.coordinates[1])));
     });
     const auto exact = contract("ik,kj->ij", a, a).tensor;
     const auto got = contract("ik,kj->ij", a, a, {}, {.filter = 1e-3, .result_symmetry = "ij=ji"});
@@ -435,12 +445,15 @@ TEST(SymmetricTensorsOnce, EinsumsOfSeveralTakeThem) {
     TESSERA_SKIP_WITHOUT_BACK_END();
     Random r(11);
     std::map<char, Tiling> tilings{{'i', Tiling{3, 2, 4}}};
-    const auto f = random_symmetric<double>(r, "ii", tilings, "ij=ji", 1.0), c = random_symmetric<double>(r, "ii", tilings, "", 1.0);
+    const auto f = random_symmetric<double>(r, "ii", tilings, "ij=ji", 1.0),
+               c = random_symmetric<double>(r, "ii", tilings, "", 1.0);
     const auto here = back_end_resources();
-    const auto expected = contract("ki,kl,lj->ij", std::vector<ContractOperand<double>>{c, desymmetrise(f), c}, here).tensor;
+    const auto expected =
+        contract("ki,kl,lj->ij", std::vector<ContractOperand<double>>{c, desymmetrise(f), c}, here).tensor;
     EXPECT_TRUE(contract("ki,kl,lj->ij", std::vector<ContractOperand<double>>{c, f, c}, here).tensor == expected);
     expect_stored_tiles(
-        contract("ki,kl,lj->ij", std::vector<ContractOperand<double>>{c, f, c}, here, {.result_symmetry = "ij=ji"}).tensor,
+        contract("ki,kl,lj->ij", std::vector<ContractOperand<double>>{c, f, c}, here, {.result_symmetry = "ij=ji"})
+            .tensor,
         expected, "einsum");
 }
 
@@ -466,8 +479,9 @@ TEST(SymmetricTensorsOnce, WhatKnowsNoSymmetrySaysSo) {
     const auto expect_refused = [](const std::string& what, const std::function<void()>& body) {
         EXPECT_NE(error_of(body).find(what), std::string::npos) << error_of(body);
     };
-    expect_refused("slice: the tensor has the symmetry 'ij=ji', desymmetrise it first",
-                   [&] { (void)slice(x, {{0, 1}, {0, 1}}); });
+    expect_refused("slice: the tensor has the symmetry 'ij=ji', desymmetrise it first", [&] {
+        (void)slice(x, {{0, 1}, {0, 1}});
+    });
     expect_refused("retile: the tensor has", [&] { (void)retile(x, grid); });
     expect_refused("trace: the tensor has", [&] { (void)trace(x); });
     expect_refused("hadamard: the tensor has", [&] { (void)hadamard(whole, x); });

@@ -26,8 +26,8 @@ struct SymmetryElement {
 };
 
 /// A group of such elements, from relations as one writes them: "ij=ji" (symmetric), "ij=-ji" (antisymmetric), "ij=ji*"
-/// (hermitian), "ijab=jiba" (pairs), or several: "ijab=-jiab, ijab=-ijba". Relations that contradict each other, such as
-/// "ij=ji, ij=-ji", are a UserError.
+/// (hermitian), "ijab=jiba" (pairs), or several: "ijab=-jiab, ijab=-ijba". Relations that contradict each other, such
+/// as "ij=ji, ij=-ji", are a UserError.
 class Symmetry {
   public:
     /// None.

@@ -18,8 +18,8 @@ TESSERA_API Tensor<T> desymmetrise(const Tensor<T>& x);
 template <Scalar T>
 TESSERA_API Tensor<T> with_symmetry(const Tensor<T>& x, const Symmetry& symmetry, double tolerance = 0);
 
-/// Tiles that were made as those that are stored, one triangle of a matrix: from now on they stand for the others. Tiles
-/// that are exchanged with themselves, as those on the diagonal of a matrix, are taken whole, as they are.
+/// Tiles that were made as those that are stored, one triangle of a matrix: from now on they stand for the others.
+/// Tiles that are exchanged with themselves, as those on the diagonal of a matrix, are taken whole, as they are.
 /// UserError naming a tile of x that another one stands for.
 template <Scalar T>
 TESSERA_API Tensor<T> from_stored(Tensor<T> x, const Symmetry& symmetry);
