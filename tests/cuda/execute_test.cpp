@@ -42,6 +42,8 @@ TYPED_TEST(CudaExecute, RandomContractionsAreRightAndMoveWhatThePlanSays) {
     testing::random_contractions<TypeParam>(cuda_devices(), 60, 4, 6);
 }
 
+TYPED_TEST(CudaExecute, TensorsWithSymmetry) { testing::tensors_with_symmetry<TypeParam>(cuda_devices(), 6, 3); }
+
 TYPED_TEST(CudaExecute, SameBitsForAnyBudgetAndNumberOfDevices) { testing::same_bits<TypeParam>(cuda_devices(), 4, 6); }
 
 class CudaExecuteOnce : public CudaExecute<double> {};

@@ -126,6 +126,7 @@ Problem<T> random_problem(Rng& rng, std::int64_t largest, int style) {
         return pick(rng, 1, largest);
     };
     const int axes = style >= 2 ? 3 : 1;
+    const bool seen = pick(rng, 0, 2) == 0;  // in tiles that are stored for others
     std::vector<std::int64_t> c_at;
     std::int64_t c_elements = 0;
     const std::int64_t chain_count = pick(rng, 1, 3);
@@ -150,6 +151,12 @@ Problem<T> random_problem(Rng& rng, std::int64_t largest, int style) {
             const T* pa = out.tile(rng, a.elements);
             const T* pb = out.tile(rng, b.elements);
             out.links.back().push_back({pa, pb, a_layout, b_layout});
+            if (!seen) continue;
+            auto& link = out.links.back().back();
+            const double factors[] = {1, -1, 2, -4};
+            link.factor = factors[pick(rng, 0, 3)];
+            link.conjugate_a = pick(rng, 0, 1) == 1;
+            link.conjugate_b = pick(rng, 0, 1) == 1;
         }
         out.chains.push_back({nullptr, c_layout, out.links.back(), pick(rng, 0, 1) == 1});
     }
