@@ -30,7 +30,7 @@ std::optional<RankCosts> rank_costs(const Inspection& in, const Assignment& how)
         std::vector<bool> needed(static_cast<std::size_t>(shape.tile_count()) * ranks);
         for (std::size_t i = 0; i < in.sums.size(); ++i)
             for (auto p = in.sums[i].first; p < in.sums[i].last; ++p)
-                needed[static_cast<std::size_t>(in.tile_of(o, p)) * ranks + how.rank_of[i]] = true;
+                needed[static_cast<std::size_t>(in.place(o, in.tile_of(o, p))) * ranks + how.rank_of[i]] = true;
         for (std::int32_t t = 0; t < shape.tile_count(); ++t) {
             const auto owner = in.stored(o) ? lies.owner(shape.grid(), shape.tile(t)) : 0;
             for (std::size_t r = 0; r < ranks; ++r) {

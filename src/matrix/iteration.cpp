@@ -7,6 +7,7 @@
 #include "base/parallel.hpp"
 #include "comm/same_on_all.hpp"
 #include "contract/planned_impl.hpp"
+#include "shape/require_whole.hpp"
 #include "tensor/two_tensors.hpp"
 #include "tessera/contract/contract.hpp"
 #include "tessera/tensor/matrix.hpp"
@@ -72,6 +73,7 @@ Tensor<T> conjugate_transpose(const Tensor<T>& a, int threads) {
 template <Scalar T>
 void require_square_tiles(const char* operation, const Tensor<T>& a) {
     require(a.rank() == 2, "{}: a matrix is needed, this tensor has rank {}", operation, a.rank());
+    require_whole(operation, a.shape());
     const auto &rows = a.grid().tiling(0), &columns = a.grid().tiling(1);
     require(rows.extent() == columns.extent(), "{}: a square matrix is needed, this one has {} rows and {} columns",
             operation, rows.extent(), columns.extent());
