@@ -80,7 +80,7 @@ Layout read_layout(const InputFile& in) {
     reader.require_group("shape");
     auto ordinals = reader.integers("shape/ordinals");
     auto norms = reader.reals("shape/norms");
-    const auto symmetry = version >= 2 ? reader.text("symmetry", "") : "";
+    const auto symmetry = version >= 2 ? reader.text("symmetry") : std::string();
     info.shape = Shape::from_sorted(TileGrid(std::move(tilings)), std::move(ordinals), std::move(norms), symmetry);
 
     reader.require_group("tiles");

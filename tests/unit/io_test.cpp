@@ -359,8 +359,15 @@ TEST_F(BadTensor, AnyFlippedByteIsFoundOrHarmless) {
 }
 
 TEST_F(BadTensor, WrongAttributes) {
+    change([](hid_t f) { set_attribute(f, "version", std::int64_t{3}); });
+    EXPECT_EQ(refused_early(), file_ + ": written in file format 3; this Tessera reads formats up to 2");
     change([](hid_t f) { set_attribute(f, "version", std::int64_t{2}); });
-    EXPECT_EQ(refused_early(), file_ + ": written in file format 2; this Tessera reads formats up to 1");
+    EXPECT_EQ(refused_early(), file_ + ": attribute tessera/symmetry is missing");
+    change([](hid_t f) {
+        set_attribute(f, "version", std::int64_t{2});
+        set_attribute(f, "symmetry", "ij=jk");
+    });
+    EXPECT_HAS(refused_early(), "symmetry 'ij=jk': the right side does not have the indices of the left");
     change([](hid_t f) { set_attribute(f, "version", std::int64_t{-3}); });
     EXPECT_EQ(refused_early(), file_ + ": file format -3 does not exist");
     change([](hid_t f) { set_attribute(f, "rank", std::int64_t{17}); });
