@@ -362,7 +362,7 @@ TEST_F(BadTensor, WrongAttributes) {
     change([](hid_t f) { set_attribute(f, "version", std::int64_t{3}); });
     EXPECT_EQ(refused_early(), file_ + ": written in file format 3; this Tessera reads formats up to 2");
     change([](hid_t f) { set_attribute(f, "version", std::int64_t{2}); });
-    EXPECT_EQ(refused_early(), file_ + ": attribute tessera/symmetry is missing");
+    EXPECT_HAS(refused_early(), "attribute tessera/symmetry is missing");
     change([](hid_t f) {
         set_attribute(f, "version", std::int64_t{2});
         set_attribute(f, "symmetry", "ij=jk");
