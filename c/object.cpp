@@ -6,11 +6,6 @@
 
 #include "tessera/comm/world.hpp"
 
-namespace tessera {
-// Declared in tessera/comm/mpi.hpp, which needs mpi.h.
-TESSERA_API std::unique_ptr<Communicator> mpi_communicator_from_handle(int handle, std::int64_t message_limit);
-}  // namespace tessera
-
 namespace tessera::c {
 
 namespace {
@@ -30,8 +25,6 @@ int noted(int code, const char* text, std::int64_t smallest = 0) noexcept {
     }
     return code;
 }
-
-constexpr std::int64_t kMessageLimit = std::int64_t{1} << 30;  // that of mpi.hpp
 
 }  // namespace
 
@@ -110,7 +103,7 @@ int tessera_comm_from_mpi(int fortran_handle, tessera_comm* comm) {
     return guarded([&] {
         given(comm, "comm");
         auto made = std::make_unique<tessera_comm_object>();
-        made->own = mpi_communicator_from_handle(fortran_handle, kMessageLimit);
+        made->own = mpi_communicator_from_handle(fortran_handle);
         made->ranks = made->own.get();
         give(comm, std::move(made));
     });
