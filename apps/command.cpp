@@ -85,7 +85,9 @@ Resources resources_of(const WhereOptions& where, const CommonOptions& common) {
 }
 
 void add_how(CLI::App& command, HowOptions& how) {
-    command.add_option("--algorithm", how.algorithm, "auto, stationary_b, outer_product, split_k or replicate_b")
+    command
+        .add_option("--algorithm", how.algorithm,
+                    "auto, stationary_b, outer_product, split_k, replicate_b or split_grid")
         ->capture_default_str();
     command
         .add_option("--blocks", how.blocks,

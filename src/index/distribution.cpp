@@ -88,11 +88,10 @@ Distribution Distribution::from_maps(int ranks, std::vector<std::vector<std::int
 Distribution Distribution::from_patches(int ranks, int tensor_rank, std::vector<Patches> patches) {
     Distribution out(ranks, std::vector<Axis>(static_cast<std::size_t>(tensor_rank)));
     std::vector<bool> dealt(static_cast<std::size_t>(tensor_rank));
-    std::int64_t grid = 1;
+    std::int64_t last = 0;
     for (const auto& p : patches) {
-        require(p.indices.size() == p.tiles.size() && !p.indices.empty() && p.ranks >= 1,
-                "distribution: patches of {} indices with {} numbers of tiles on {} ranks", p.indices.size(),
-                p.tiles.size(), p.ranks);
+        require(p.indices.size() == p.tiles.size() && !p.indices.empty(),
+                "distribution: patches of {} indices with {} numbers of tiles", p.indices.size(), p.tiles.size());
         std::int64_t entries = 1;
         for (std::size_t i = 0; i < p.indices.size(); ++i) {
             const auto d = p.indices[i];
@@ -105,17 +104,16 @@ Distribution Distribution::from_patches(int ranks, int tensor_rank, std::vector<
         }
         require(static_cast<std::int64_t>(p.map.size()) == entries,
                 "distribution: a table of {} entries for patches of {} tiles", p.map.size(), entries);
-        for (const auto to : p.map)
-            require(to >= 0 && to < p.ranks, "distribution: patches are dealt to {}, which is outside 0..{}", to,
-                    p.ranks - 1);
-        grid = checked_multiply(grid, p.ranks, "distribution: ranks");
+        std::int32_t most = 0;
+        for (const auto adds : p.map) {
+            require(adds >= 0, "distribution: an entry of a table of patches is {}", adds);
+            most = std::max(most, adds);
+        }
+        last += most;
     }
-    require(grid <= ranks, "distribution: a grid of {} ranks, but there are {}", grid, ranks);
-    std::erase_if(patches, [](const Patches& p) { return p.ranks == 1; });
+    require(last < ranks, "distribution: tables of patches reach rank {}, but there are {} ranks", last, ranks);
+    std::erase_if(patches, [](const Patches& p) { return std::ranges::all_of(p.map, [](auto x) { return x == 0; }); });
     out.patches_ = std::move(patches);
-    std::int64_t step = 1;
-    out.patch_steps_.resize(out.patches_.size());
-    for (std::size_t i = out.patches_.size(); i-- > 0; step *= out.patches_[i].ranks) out.patch_steps_[i] = step;
     return out;
 }
 
@@ -241,17 +239,16 @@ int Distribution::owner(const TileGrid& grid, TileOrdinal tile) const {
         if (axis.ranks == 1) continue;
         owner += steps_[static_cast<std::size_t>(d)] * coordinate(axis, at, grid.tiling(d).tile_count());
     }
-    for (std::size_t i = 0; i < patches_.size(); ++i) {
+    for (const auto& p : patches_) {
         std::int64_t entry = 0;
-        for (std::size_t j = 0; j < patches_[i].indices.size(); ++j) {
-            const auto d = patches_[i].indices[j];
-            const auto at = tile.value / grid.ordinal_strides()[d] % grid.tiling(d).tile_count();
-            require(grid.tiling(d).tile_count() == patches_[i].tiles[j],
-                    "distribution: index {} has {} tiles, but is dealt in patches of {}", d,
-                    grid.tiling(d).tile_count(), patches_[i].tiles[j]);
-            entry = entry * patches_[i].tiles[j] + at;
+        for (std::size_t j = 0; j < p.indices.size(); ++j) {
+            const auto& tiling = grid.tiling(p.indices[j]);
+            require(tiling.tile_count() == p.tiles[j],
+                    "distribution: index {} has {} tiles, but is dealt in patches of {}", p.indices[j],
+                    tiling.tile_count(), p.tiles[j]);
+            entry = entry * p.tiles[j] + tile.value / grid.ordinal_strides()[p.indices[j]] % p.tiles[j];
         }
-        owner += patch_steps_[i] * patches_[i].map[static_cast<std::size_t>(entry)];
+        owner += p.map[static_cast<std::size_t>(entry)];
     }
     return static_cast<int>(owner);
 }
@@ -267,8 +264,7 @@ std::string to_string(const Distribution& d) {
         text += fmt::format(" by list {:08x}", hash_of(axis.map));
     }
     for (const auto& p : d.patches())
-        text += fmt::format(", indices {} in patches on {} by table {:08x}", fmt::join(p.indices, " and "), p.ranks,
-                            hash_of(p.map));
+        text += fmt::format(", indices {} by table {:08x}", fmt::join(p.indices, " and "), hash_of(p.map));
     if (const auto& steps = d.steps(); steps != row_major_steps(d.axes()))
         text += fmt::format(", in steps of {}", fmt::join(steps, " x "));
     return text;

@@ -22,6 +22,7 @@ constexpr AlgorithmRow kRows[] = {
      "rows of A in turn, used while they are in the caches"},
     {Algorithm::split_k, split_k},
     {Algorithm::replicate_b, replicate_b},
+    {Algorithm::split_grid, split_grid},
 };
 
 constexpr bool in_order_of_the_enum() {

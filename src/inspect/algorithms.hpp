@@ -12,6 +12,7 @@ Assignment stationary_b(const Inspection& in);
 Assignment outer_product(const Inspection& in);
 Assignment split_k(const Inspection& in);
 Assignment replicate_b(const Inspection& in);
+Assignment split_grid(const Inspection& in);
 
 struct AlgorithmRow {
     Algorithm algorithm;

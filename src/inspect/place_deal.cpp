@@ -5,68 +5,13 @@
 #include <numeric>
 #include <utility>
 
+#include "inspect/label_table.hpp"
+
 namespace tessera {
 
 namespace {
 
-constexpr std::int64_t kLongestTable = std::int64_t{1} << 22;
-
 double over(double amount, double rate) { return rate > 0 ? amount / rate : 0; }
-
-/// Tiles of a group of labels, numbered with the last label fastest.
-class LabelTable {
-  public:
-    LabelTable(const Inspection& in, std::string labels) : labels_(std::move(labels)) {
-        for (const char label : labels_) {
-            const auto o = in.view.labels.c.find(label) != std::string::npos ? Operand::c : Operand::a;
-            const auto d = static_cast<int>(in.view.labels[o].find(label));
-            tiles_.push_back(in.shape(o).grid().tiling(d).tile_count());
-            size_ = tiles_.back() == 0 || size_ > kLongestTable ? kLongestTable + 1 : size_ * tiles_.back();
-        }
-    }
-    bool fits() const { return size_ <= kLongestTable; }
-    std::int64_t size() const { return size_; }
-
-    /// The entry of a tile of an operand that has all of these labels.
-    std::int64_t entry(const Inspection& in, Operand o, std::int64_t slot) const {
-        const auto& shape = in.shape(o);
-        const auto at = shape.grid().coordinates(shape.tile(slot));
-        std::int64_t out = 0;
-        for (std::size_t i = 0; i < labels_.size(); ++i)
-            out = out * tiles_[i] + at[static_cast<int>(in.view.labels[o].find(labels_[i]))];
-        return out;
-    }
-    /// The same table for the indices of an operand that carry these labels, in the operand's own order.
-    Distribution::Patches patches(const Inspection& in, Operand o, int ranks,
-                                  const std::vector<std::int32_t>& map) const {
-        const auto& names = in.view.labels[o];
-        Distribution::Patches out;
-        out.ranks = ranks;
-        std::vector<std::int64_t> strides;  // of the table, in the operand's order
-        for (std::size_t d = 0; d < names.size(); ++d) {
-            const auto i = labels_.find(names[d]);
-            if (i == std::string::npos) continue;
-            out.indices.push_back(static_cast<std::int32_t>(d));
-            out.tiles.push_back(tiles_[i]);
-            strides.push_back(std::accumulate(tiles_.begin() + static_cast<std::ptrdiff_t>(i) + 1, tiles_.end(),
-                                              std::int64_t{1}, std::multiplies<>()));
-        }
-        out.map.resize(map.size());
-        for (std::size_t entry = 0; entry < map.size(); ++entry) {
-            auto rest = static_cast<std::int64_t>(entry);
-            std::int64_t from = 0;
-            for (std::size_t j = strides.size(); j-- > 0; rest /= out.tiles[j])
-                from += rest % out.tiles[j] * strides[j];
-            out.map[entry] = map[static_cast<std::size_t>(from)];
-        }
-        return out;
-    }
-
-  private:
-    std::string labels_;
-    std::vector<std::int64_t> tiles_;
-    std::int64_t size_ = 1;
-};
 
 /// Seconds of one part (a rank, a device) at each of its units, which work at the same time.
 struct Load {
@@ -288,7 +233,7 @@ std::optional<Assignment> place_deal(const Inspection& in, int p, int q, const s
         batch_and_k(in, in.view.batch + in.view.k);
     for (const auto* t : {&rows, &columns, &k, &batch_and_k})
         if (!t->fits()) return std::nullopt;
-    if (k.size() * q > kLongestTable) return std::nullopt;
+    if (k.size() * q > LabelTable::kLongest) return std::nullopt;
 
     Lists lists(static_cast<std::size_t>(p));  // of grid rows
     for (std::size_t i = 0; i < in.sums.size(); ++i)
@@ -313,16 +258,15 @@ std::optional<Assignment> place_deal(const Inspection& in, int p, int q, const s
         column_map[static_cast<std::size_t>(columns.entry(in, Operand::c, c))] = dealt[in.col[c]];
     }
     const auto k_map = where_needed(in, k, lists, q, dealt);
-    const auto lie = [&](Operand o, const LabelTable& slow, int slow_ranks, const std::vector<std::int32_t>& slow_map,
-                         const LabelTable& fast, const std::vector<std::int32_t>& fast_map) {
-        std::vector<Distribution::Patches> patches;
-        for (auto&& x : {slow.patches(in, o, slow_ranks, slow_map), fast.patches(in, o, q, fast_map)})
-            if (!x.indices.empty()) patches.push_back(x);
-        return Distribution::from_patches(in.machine.ranks, in.shape(o).grid().rank(), std::move(patches));
+    // The rank is that of the slow table times q and that of the fast one.
+    const auto lie = [&](Operand o, const LabelTable& slow, std::vector<std::int32_t> slow_map, const LabelTable& fast,
+                         const std::vector<std::int32_t>& fast_map) {
+        for (auto& r : slow_map) r *= q;
+        return lie_by(in, o, {slow.patches(in, o, slow_map), fast.patches(in, o, fast_map)});
     };
-    out.lies.a = lie(Operand::a, rows, p, row_map, k, k_map);
-    out.lies.b = lie(Operand::b, batch_and_k, p, b_map, columns, column_map);
-    out.lies.c = lie(Operand::c, rows, p, row_map, columns, column_map);
+    out.lies.a = lie(Operand::a, rows, row_map, k, k_map);
+    out.lies.b = lie(Operand::b, batch_and_k, b_map, columns, column_map);
+    out.lies.c = lie(Operand::c, rows, row_map, columns, column_map);
     return out;
 }
 

@@ -8,7 +8,7 @@ namespace tessera {
 
 namespace {
 
-constexpr const char* kAlgorithms[] = {"auto", "stationary_b", "outer_product", "split_k", "replicate_b"};
+constexpr const char* kAlgorithms[] = {"auto", "stationary_b", "outer_product", "split_k", "replicate_b", "split_grid"};
 constexpr const char* kBlocks[] = {"auto", "columns", "patches", "worst_fit", "stay", "strips"};
 constexpr const char* kDeals[] = {"auto", "mirrored", "place"};
 constexpr int kBlocksToAskFor = 4;

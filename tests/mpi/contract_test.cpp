@@ -30,7 +30,7 @@ constexpr const char* kSpecs[] = {"ik,kj->ij", "ki,kj->ji",   "aibj,jbck->ciak",
                                   "kij,k->ij", "abc,bd->dca", "ijk,ijk->ij",     "ijj,jk->ik"};
 constexpr const char* kLongSpecs[] = {"ik,kj->ij", "ki,kj->ji", "ikl,klj->ji", "ijk,kl->ijl"};
 constexpr Algorithm kAlgorithms[] = {Algorithm::automatic, Algorithm::stationary_b, Algorithm::outer_product,
-                                     Algorithm::split_k, Algorithm::replicate_b};
+                                     Algorithm::split_k,   Algorithm::replicate_b,  Algorithm::split_grid};
 
 /// Tilings of a contraction whose result is tiny next to its operands (k in several segments), or whose B is: what
 /// split_k and replicate_b are for.
@@ -123,9 +123,9 @@ void random_contractions(std::uint64_t seed, int trials) {
         }
         many = one;
         together.threads = 1 + static_cast<int>(r() % 2);
-        how.algorithm = split       ? Algorithm::split_k
+        how.algorithm = split       ? (trial % 8 == 2 ? Algorithm::split_k : Algorithm::split_grid)
                         : replicate ? Algorithm::replicate_b
-                                    : kAlgorithms[r() % (filters ? 3 : 5)];  // the last two refuse some problems
+                                    : kAlgorithms[r() % (filters ? 3 : 6)];  // the last three refuse some problems
         how.deal = static_cast<Deal>(trial % 3);
         const std::string algorithm = name(how.algorithm);
         if (!adds && r() % 2) many.result_distribution = random_distribution(r, grid, ranks.size());
@@ -167,7 +167,8 @@ void random_contractions(std::uint64_t seed, int trials) {
                 got = std::move(result.tensor);
             }
         } catch (const UserError& e) {  // split_k or replicate_b where they cannot be
-            ASSERT_TRUE(algorithm == "split_k" || algorithm == "replicate_b") << label << ": " << e.what();
+            ASSERT_TRUE(algorithm == "split_k" || algorithm == "replicate_b" || algorithm == "split_grid")
+                << label << ": " << e.what();
             continue;
         }
         ++done[algorithm];
@@ -204,11 +205,15 @@ void random_contractions(std::uint64_t seed, int trials) {
     // What is refused is not tested: some of each must not be.
     if (trials >= 40) {
         EXPECT_GE(done["replicate_b"], trials / 8);
-        EXPECT_GE(done["split_k"], trials / 8);
+        EXPECT_GE(done["split_k"], trials / 16);
+        EXPECT_GE(done["split_grid"], trials / 20);  // not with batch indices
     }
     if (trials >= 40 && ranks.size() > 1) {
         EXPECT_GE(shared["replicate_b"], trials / 10);
-        EXPECT_GE(split_over_k, trials / 10);
+        EXPECT_GE(split_over_k, trials / 20);
+        if (trials >= 100) {  // tiny ones are not worth sharing
+            EXPECT_GE(shared["split_grid"], trials / 20);
+        }
     }
 }
 
@@ -423,7 +428,8 @@ TEST(ContractAcrossRanks, APlanSaysWhereItsOperandsShallBe) {
             const auto deal = algorithm == Algorithm::stationary_b ? Deal::place : Deal::automatic;
             planned = plan<double>("ik,kj->ij", a, b, here, {}, {.algorithm = algorithm, .deal = deal});
         } catch (const UserError&) {
-            ASSERT_TRUE(algorithm == Algorithm::split_k || algorithm == Algorithm::replicate_b);
+            ASSERT_TRUE(algorithm == Algorithm::split_k || algorithm == Algorithm::replicate_b ||
+                        algorithm == Algorithm::split_grid);
             continue;
         }
         const auto x = Tensor<double>::random(a, 1, 1, {ranks, planned->distribution_a()});

@@ -47,7 +47,7 @@ struct Case {
 };
 
 inline constexpr Algorithm kAlgorithms[] = {Algorithm::automatic, Algorithm::stationary_b, Algorithm::outer_product,
-                                            Algorithm::split_k, Algorithm::replicate_b};
+                                            Algorithm::split_k,   Algorithm::replicate_b,  Algorithm::split_grid};
 
 /// Matrices, tensors with batch indices, and long sums into a small result.
 inline Case random_case(Random& r) {
@@ -82,7 +82,7 @@ inline void many_ranks(Random& r, Case& c, int most_ranks, int most_devices) {
         if (c.request.source_b == SourceKind::host_made && r() % 2) c.request.source_b = SourceKind::device_made;
         if (r() % 3 == 0) c.request.how.blocks = Blocks::worst_fit;
     }
-    c.request.how.algorithm = kAlgorithms[r() % 5];
+    c.request.how.algorithm = kAlgorithms[r() % std::size(kAlgorithms)];
     c.request.how.deal = static_cast<Deal>(r() % 3);
     const auto anywhere = [&](const TileGrid& grid) {
         std::vector<Distribution::Axis> axes(static_cast<std::size_t>(grid.rank()));

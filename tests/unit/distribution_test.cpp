@@ -165,16 +165,16 @@ using Patches = Distribution::Patches;
 
 TEST(Distribution, PatchesOfSeveralIndices) {
     const TileGrid grid{Tiling::uniform(2, 1), Tiling::uniform(3, 1), Tiling::uniform(2, 1)};
-    // Index 1 alone on 2, indices 0 and 2 together on 3.
-    const auto d = Distribution::from_patches(6, 3, {{{1}, {3}, 2, {0, 1, 0}}, {{0, 2}, {2, 2}, 3, {0, 1, 2, 1}}});
+    // Index 1 alone, indices 0 and 2 together.
+    const auto d = Distribution::from_patches(6, 3, {{{1}, {3}, {0, 3, 0}}, {{0, 2}, {2, 2}, {0, 1, 2, 1}}});
     EXPECT_EQ(owners(d, grid), (std::vector<int>{0, 1, 3, 4, 0, 1, 2, 1, 5, 4, 2, 1}));
-    EXPECT_EQ(to_string(d).find("6 ranks as 1 x 1 x 1, indices 1 in patches on 2 by table "), 0u) << to_string(d);
-    EXPECT_NE(d, Distribution::from_patches(6, 3, {{{1}, {3}, 2, {0, 1, 1}}, {{0, 2}, {2, 2}, 3, {0, 1, 2, 1}}}));
+    EXPECT_EQ(to_string(d).find("6 ranks as 1 x 1 x 1, indices 1 by table "), 0u) << to_string(d);
+    EXPECT_NE(d, Distribution::from_patches(6, 3, {{{1}, {3}, {0, 3, 3}}, {{0, 2}, {2, 2}, {0, 1, 2, 1}}}));
     d.require_fits(grid);
     EXPECT_THROW(d.require_fits(TileGrid{Tiling::uniform(2, 1), Tiling::uniform(3, 1), Tiling::uniform(3, 1)}),
                  UserError);
-    // A group on one rank is none.
-    EXPECT_EQ(Distribution::from_patches(2, 2, {{{0}, {2}, 1, {0, 0}}}), Distribution(2, {{1}, {1}}));
+    // A table that adds nothing is none.
+    EXPECT_EQ(Distribution::from_patches(2, 2, {{{0}, {2}, {0, 0}}}), Distribution(2, {{1}, {1}}));
 }
 
 TEST(Distribution, PatchesStayWithTheirTiles) {
@@ -183,13 +183,13 @@ TEST(Distribution, PatchesStayWithTheirTiles) {
         std::vector<Tiling> tilings;
         for (int d = 0; d < 4; ++d) tilings.push_back(Tiling::uniform(1 + static_cast<int>(r() % 4), 1));
         const TileGrid grid(tilings);
-        const auto patches = [&](std::vector<std::int32_t> indices, int ranks) {
-            Patches p{std::move(indices), {}, ranks, {}};
+        const auto patches = [&](std::vector<std::int32_t> indices, int most) {
+            Patches p{std::move(indices), {}, {}};
             std::size_t entries = 1;
             for (const auto d : p.indices)
                 entries *= static_cast<std::size_t>(p.tiles.emplace_back(grid.tile_counts()[d]));
             for (std::size_t i = 0; i < entries; ++i)
-                p.map.push_back(static_cast<int>(r() % static_cast<unsigned>(ranks)));
+                p.map.push_back(static_cast<int>(r() % static_cast<unsigned>(most + 1)));
             return p;
         };
         const auto x = Distribution::from_patches(6, 4, {patches({0, 3}, 2), patches({1, 2}, 3)});
@@ -234,12 +234,12 @@ TEST(Distribution, PatchesThatAreNone) {
             EXPECT_NE(std::string(e.what()).find(part), std::string::npos) << e.what();
         }
     };
-    refused(4, {{{2}, {1}, 1, {0}}}, "index 2");
-    refused(4, {{{0}, {2}, 2, {0, 1}}, {{0}, {2}, 2, {0, 1}}}, "index 0 twice");
-    refused(4, {{{1, 0}, {1, 1}, 1, {0}}}, "out of order");
-    refused(4, {{{0}, {3}, 2, {0, 1}}}, "2 entries");
-    refused(4, {{{0}, {2}, 2, {0, 2}}}, "dealt to 2");
-    refused(3, {{{0}, {2}, 2, {0, 1}}, {{1}, {2}, 2, {0, 1}}}, "grid of 4");
+    refused(4, {{{2}, {1}, {0}}}, "index 2");
+    refused(4, {{{0}, {2}, {0, 1}}, {{0}, {2}, {0, 1}}}, "index 0 twice");
+    refused(4, {{{1, 0}, {1, 1}, {0}}}, "out of order");
+    refused(4, {{{0}, {3}, {0, 1}}}, "2 entries");
+    refused(4, {{{0}, {2}, {0, -2}}}, "is -2");
+    refused(3, {{{0}, {2}, {0, 1}}, {{1}, {2}, {0, 2}}}, "reach rank 3");
 }
 
 }  // namespace

@@ -9,6 +9,9 @@
 
 #include "support/plan_cases.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/contract/planned_contraction.hpp"
+#include "tessera/machine/machine_file.hpp"
+#include "tessera/problems/problem.hpp"
 #include "tessera/simulate/simulate.hpp"
 
 namespace tessera {
@@ -134,14 +137,44 @@ TEST(Plan, AutoTakesTheCheapest) {
     const auto small = Tiling::uniform(32, 32), large = Tiling::uniform(64000, 500);
     c.a = Shape::dense({small, large});
     c.b = Shape::dense({large, small});
-    EXPECT_EQ(plan_of(c).algorithm, Algorithm::split_k);
+    const auto split = plan_of(c).algorithm;
+    EXPECT_TRUE(split == Algorithm::split_k || split == Algorithm::split_grid);
     c.a = Shape::dense({large, small});
     c.b = Shape::dense({small, small});
     const auto plan = plan_of(c);
     EXPECT_EQ(plan.algorithm, Algorithm::replicate_b);
-    ASSERT_EQ(plan.candidates.size(), 4u);
+    ASSERT_EQ(plan.candidates.size(), 5u);
     for (const auto& k : plan.candidates) EXPECT_EQ(k.chosen, k.algorithm == Algorithm::replicate_b);
     EXPECT_NE(explain(plan).find("weighed"), std::string::npos);
+}
+
+/// Sums over a long k with many ranks: layers of k on grids of ranks, even work, and no more sent than 2.5D products
+/// do.
+TEST(Plan, LongSumsOnManyRanksAreEven) {
+    struct Want {
+        int ranks;
+        double even;  // mean over largest flops of a rank
+    };
+    const auto p = make_problem("synthetic:1000,1000,1000000,0.1,20,60");
+    for (const Want& want : {Want{24, 0.9}, Want{100, 0.85}, Want{256, 0.75}}) {
+        auto machine = read_machine("frontier").machine;
+        machine.ranks = want.ranks;
+        machine.devices_per_rank = 0;
+        const auto planned = plan_for<double>(machine, p.spec, p.a, {p.b, SourceKind::stored}, {}, {}, {});
+        const auto& plan = planned.plan();
+        EXPECT_EQ(plan.algorithm, Algorithm::split_grid) << explain(planned);
+        double most = 0, all = 0;
+        for (const auto& n : plan.rank_counts) {
+            most = std::max(most, n.flops);
+            all += n.flops;
+        }
+        EXPECT_GE(all / want.ranks, want.even * most) << explain(planned);
+        const int layers = want.ranks / (plan.grid_rows * plan.grid_cols);
+        const double bound = 8.0 * (static_cast<double>(p.a.elements()) * (plan.grid_cols - 1) +
+                                    static_cast<double>(p.b.elements()) * (plan.grid_rows - 1) +
+                                    static_cast<double>(plan.c.elements()) * (layers - 1));
+        EXPECT_LE(static_cast<double>(plan.counts.sent_bytes), bound) << explain(planned);
+    }
 }
 
 /// On one rank the algorithms send nothing and load the same: all are listed with their figures, and why one is taken.
@@ -180,7 +213,7 @@ TEST(Plan, OneRankListsEveryAlgorithm) {
                             0.05 * simulate(plan, c.machine).seconds)
                     << name(k.algorithm) << " " << devices;
             }
-            EXPECT_EQ(listed.size(), 4u);
+            EXPECT_EQ(listed.size(), 5u);
             EXPECT_EQ(chosen, 1);
             EXPECT_NE(explain(plan).find("because"), std::string::npos);
         }

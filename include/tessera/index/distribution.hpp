@@ -24,11 +24,11 @@ class Distribution {
         bool operator==(const Axis&) const = default;
     };
 
-    /// Several tensor indices dealt together: their tiles, the last index fastest, each with one of `ranks` in a table.
+    /// Several tensor indices dealt together by a table: what each of their tiles, the last index fastest, adds to the
+    /// rank.
     struct Patches {
         std::vector<std::int32_t> indices = {};  // ascending
         std::vector<std::int64_t> tiles = {};    // of each of these indices
-        std::int32_t ranks = 1;
         std::vector<std::int32_t> map = {};
         bool operator==(const Patches&) const = default;
     };
@@ -45,8 +45,8 @@ class Distribution {
     static Distribution from_maps(int ranks, std::vector<std::vector<std::int32_t>> maps,
                                   std::vector<std::int32_t> sides = {});
 
-    /// Groups of indices, each dealt by its table; no index is in two of them, and one that is in none is on one rank.
-    /// The ranks of the groups make a grid, whose last dimension counts fastest.
+    /// Groups of indices, each dealt by its table: a tile is on the rank that the entries of all groups add up to. An
+    /// index is in one group at most; one that is in none does not matter.
     static Distribution from_patches(int ranks, int tensor_rank, std::vector<Patches> patches);
 
     /// For the tensor whose index d is index p[d] of this one's: each tile stays with its rank.
@@ -69,7 +69,6 @@ class Distribution {
     std::vector<Axis> axes_;
     std::vector<std::int64_t> steps_;
     std::vector<Patches> patches_;
-    std::vector<std::int64_t> patch_steps_;
 };
 
 /// "4 ranks as 2 x 2 x 1"; different for any two that differ.

@@ -12,7 +12,7 @@
 namespace TESSERA_API tessera {
 
 /// One file each in src/inspect/ (docs/DESIGN.md, section 3). automatic: the cheapest by counting and simulating.
-enum class Algorithm : std::uint8_t { automatic, stationary_b, outer_product, split_k, replicate_b };
+enum class Algorithm : std::uint8_t { automatic, stationary_b, outer_product, split_k, replicate_b, split_grid };
 /// How devices form blocks of the result. stay and strips are the planner's own: they cannot be asked for.
 enum class Blocks : std::uint8_t { automatic, columns, patches, worst_fit, stay, strips };
 /// How stationary_b deals columns of B to ranks: by flops in mirrored cyclic order (published), or in patches of
