@@ -29,7 +29,8 @@ struct Settings {
     std::complex<double> alpha = 1, beta = 0;
     std::vector<int> conjugate;  // operands by number
     double filter = 0;
-    bool trace = false;
+    std::string symmetry;  // of the result
+    bool fold = false, trace = false;
     int threads = 0;
     std::int64_t memory = 0, device_memory = 0;
     std::vector<int> devices;
@@ -52,6 +53,8 @@ struct Settings {
         o.beta = beta;
         o.conjugate = conjugate;
         o.filter = filter;
+        o.result_symmetry = symmetry;
+        o.fold = fold;
         return o;
     }
     PlanOptions how() const {
@@ -394,6 +397,8 @@ void bind_contractions(nb::module_& module) {
         .def_rw("alpha", &Settings::alpha)
         .def_rw("beta", &Settings::beta)
         .def_rw("conjugate", &Settings::conjugate)
+        .def_rw("symmetry", &Settings::symmetry)
+        .def_rw("fold", &Settings::fold)
         .def_rw("trace", &Settings::trace)
         .def_rw("filter", &Settings::filter)
         .def_rw("threads", &Settings::threads)

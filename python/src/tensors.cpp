@@ -17,6 +17,7 @@
 #include "python_tensor.hpp"
 #include "tessera/index/permutation.hpp"
 #include "tessera/tensor/builder.hpp"
+#include "tessera/tensor/symmetric.hpp"
 
 namespace tessera::python {
 
@@ -264,7 +265,7 @@ void to_dense(const PythonTensor& x, nb::object out) {
     const auto to = PythonArray::result(std::move(out), "out");
     read(x, [&]<Scalar T>(const Tensor<T>& t) {
         const nb::gil_scoped_release others_run;
-        if (t.communicator().size() > 1) {
+        if (t.communicator().size() > 1 || !t.shape().symmetry().none()) {
             const std::vector<T> all = t.to_dense();
             copy_array<T>(ArrayView<const T>(all.data(), to.extents), to.view<T>());
             return;
@@ -395,6 +396,22 @@ void bind_tensors(nb::module_& module) {
              [](const PythonTensor& x, double threshold) {
                  return read(x, [&](auto& t) { return PythonTensor(filter(t, threshold)); });
              })
+        .def_prop_ro("symmetry",
+                     [](const PythonTensor& x) { return read(x, [](auto& t) { return t.shape().symmetry().text(); }); })
+        .def(
+            "with_symmetry",
+            [](const PythonTensor& x, const std::string& relations, double tolerance) {
+                return read(x, [&](auto& t) { return PythonTensor(with_symmetry(t, relations, tolerance)); });
+            },
+            "relations"_a, "tolerance"_a)
+        .def(
+            "from_stored",
+            [](const PythonTensor& x, const std::string& relations) {
+                return read(x, [&](auto& t) { return PythonTensor(from_stored(t, relations)); });
+            },
+            "relations"_a)
+        .def("desymmetrise",
+             [](const PythonTensor& x) { return read(x, [](auto& t) { return PythonTensor(desymmetrise(t)); }); })
         .def("permute", &permute_tensor, "axes"_a, "threads"_a)
         .def("convert", &convert_tensor, "dtype"_a)
         .def("equals", [](const PythonTensor& x, const PythonTensor& y) {

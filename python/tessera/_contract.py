@@ -18,8 +18,8 @@ Progress = Union[bool, Callable[[float, float], Any]]
 def contract(spec: str, *operands: Tensor | Generated, alpha: complex = 1, beta: complex = 0, out: Tensor | None = None,
              filter: float = 0.0, memory: int | str | None = None, threads: int = 0, devices: Sequence[int] = (),
              device_memory: int | str | None = None, conjugate: Sequence[bool] = (), algorithm: str = "auto",
-             blocks: str = "auto", machine: str = "", comm: Any = None, progress: Progress = False,
-             trace: bool = False) -> tuple[Tensor, Report]:
+             blocks: str = "auto", machine: str = "", comm: Any = None, symmetry: str = "", fold: bool = False,
+             progress: Progress = False, trace: bool = False) -> tuple[Tensor, Report]:
     """C = alpha A B ... + beta C for any number of block-sparse tensors: the result, and a report.
 
     ``spec`` is einsum's. More than two operands are contracted two at a time, in the order that has the least work by
@@ -29,7 +29,8 @@ def contract(spec: str, *operands: Tensor | Generated, alpha: complex = 1, beta:
     ``conjugate`` says which operands are conjugated. ``progress`` is True for a bar (tqdm's, where it is installed), or
     a function of the flops done and in all. ``trace`` keeps what devices did when. With ``comm``, a communicator of mpi4py,
     its ranks work together (operands that every rank has whole are dealt first: ``Tensor.on``). Ctrl-C ends the work and leaves
-    everything as it was.
+    everything as it was. With ``symmetry`` ("ij=ji", "ijab=jiba") of the tiles of the result that follow from each
+    other one is computed and stored; ``fold`` sums over c <= d alone where both operands may exchange c and d.
 
     >>> import tessera as ts
     >>> t = ts.Tensor.random([[6, 6, 4], [8] * 3, [8] * 3], seed=1)
@@ -39,7 +40,7 @@ def contract(spec: str, *operands: Tensor | Generated, alpha: complex = 1, beta:
     (Tensor(float64, shape (16, 24, 24), 27 of 27 tiles, 100.00 % dense), 243)
     """
     settings = _settings(len(operands), alpha, beta, out, filter, memory, threads, devices, device_memory, conjugate,
-                         algorithm, blocks, machine, comm)
+                         algorithm, blocks, machine, comm, symmetry, fold)
     operands = _dealt(operands, comm, threads)
     settings.trace = bool(trace)
     target = None if out is None else _core_of(out, "out", stored=True)
@@ -144,7 +145,7 @@ class Plan:
 def plan(spec: str, *operands: Tensor | Generated, alpha: complex = 1, beta: complex = 0, out: Tensor | None = None,
          filter: float = 0.0, memory: int | str | None = None, threads: int = 0, devices: Sequence[int] = (),
          device_memory: int | str | None = None, conjugate: Sequence[bool] = (), algorithm: str = "auto",
-         blocks: str = "auto", machine: str = "", comm: Any = None) -> Plan:
+         blocks: str = "auto", machine: str = "", comm: Any = None, symmetry: str = "", fold: bool = False) -> Plan:
     """Plans what ``contract`` would do, with the same arguments; nothing is computed.
 
     >>> import tessera as ts
@@ -156,7 +157,7 @@ def plan(spec: str, *operands: Tensor | Generated, alpha: complex = 1, beta: com
     True
     """
     settings = _settings(len(operands), alpha, beta, out, filter, memory, threads, devices, device_memory, conjugate,
-                         algorithm, blocks, machine, comm)
+                         algorithm, blocks, machine, comm, symmetry, fold)
     operands = _dealt(operands, comm, threads)
     target = None if out is None else _core_of(out, "out", stored=True)
     if len(operands) == 2:
@@ -177,7 +178,7 @@ def trace(x: Tensor) -> complex:
 
 def _settings(count: int, alpha: complex, beta: complex, out: Any, filter: float, memory: int | str | None, threads: int,
               devices: Sequence[int], device_memory: int | str | None, conjugate: Sequence[bool], algorithm: str,
-              blocks: str, machine: str, comm: Any) -> _core.Settings:
+              blocks: str, machine: str, comm: Any, symmetry: str, fold: bool) -> _core.Settings:
     s = _core.Settings()
     if out is None and beta != 0:
         raise UserError(f"beta is {beta}, but there is no out to add to")
@@ -194,6 +195,7 @@ def _settings(count: int, alpha: complex, beta: complex, out: Any, filter: float
         raise UserError(f"alpha, beta, filter, threads, devices or conjugate: {error}") from None
     s.memory, s.device_memory = as_bytes(memory, "memory"), as_bytes(device_memory, "device_memory")
     s.algorithm, s.blocks, s.machine = algorithm, blocks, _machine(machine)
+    s.symmetry, s.fold = symmetry, bool(fold)
     s.ranks = ranks_of(comm)
     return s
 

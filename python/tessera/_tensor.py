@@ -189,6 +189,9 @@ class Tensor:
                 raise UserError(f"tile {tuple(int(i) for i in coords)} is stored by rank {self._core.owner(slot)}; "
                                 "gather() brings all of them to one")
             return block
+        if self.symmetry:
+            raise UserError(f"tile {tuple(int(i) for i in coords)} is not among those that are stored, and the tensor has the "
+                            f"symmetry '{self.symmetry}'; desymmetrise() has all")
         return np.broadcast_to(self.dtype.type(0), tuple(s[int(i)] for s, i in zip(sizes, coords)))
 
     def to_numpy(self, out: np.ndarray | None = None) -> np.ndarray:
@@ -205,6 +208,29 @@ class Tensor:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes an HDF5 file, which h5py reads too; an old file is replaced in one step."""
         _files().save(self._core, os.fspath(path))
+
+    # Symmetry: of blocks that follow from each other by exchanging indices one is stored.
+
+    @property
+    def symmetry(self) -> str:
+        """Relations such as "ij=ji", "ij=-ji", "ij=ji*" or "ijab=jiba"; "" where there is none."""
+        return self._core.symmetry
+
+    def with_symmetry(self, relations: str, tolerance: float = 0.0) -> Tensor:
+        """The blocks that are stored with this symmetry, which the tensor has up to ``tolerance`` times its norm.
+
+        >>> import numpy as np, tessera as ts
+        >>> s = ts.Tensor.from_dense(np.ones((4, 4)), tile=2).with_symmetry("ij=ji")
+        >>> s
+        Tensor(float64, shape (4, 4), 3 of 4 tiles, 75.00 % dense, ij=ji)
+        >>> bool((s.to_numpy() == 1).all())
+        True
+        """
+        return Tensor(self._core.with_symmetry(relations, float(tolerance)))
+
+    def desymmetrise(self) -> Tensor:
+        """All blocks, without symmetry."""
+        return Tensor(self._core.desymmetrise())
 
     # On several ranks.
 
@@ -283,7 +309,7 @@ class Tensor:
     def __repr__(self) -> str:
         total = int(np.prod([len(sizes) for sizes in self.tilings], dtype=np.int64))
         return (f"Tensor({self.dtype}, shape {self.shape}, {self._core.tile_count:,} of {total:,} tiles, "
-                f"{100 * self.density:.2f} % dense)")
+                f"{100 * self.density:.2f} % dense{', ' if self.symmetry else ''}{self.symmetry})")
 
     def _repr_html_(self) -> str:
         return html(self)
@@ -291,7 +317,12 @@ class Tensor:
     def __reduce__(self) -> tuple:
         if self.ranks > 1:
             raise UserError(f"a tensor on {self.ranks} ranks cannot be pickled; gather() brings it to one")
-        return (Tensor.from_blocks, (self.tilings, self.coords, [b.copy() for b in self.blocks], self.dtype.name))
+        return (_unpickled, (self.tilings, self.coords, [b.copy() for b in self.blocks], self.dtype.name, self.symmetry))
+
+
+def _unpickled(tilings: Any, coords: Any, blocks: Any, dtype: str, symmetry: str = "") -> Tensor:
+    tensor = Tensor.from_blocks(tilings, coords, blocks, dtype)
+    return Tensor(tensor._core.from_stored(symmetry)) if symmetry else tensor
 
 
 class TileInfo(NamedTuple):

@@ -347,3 +347,28 @@ def test_wrong_input_is_refused(call, message):
 def test_no_devices_is_said():
     with pytest.raises(ts.MachineError):
         ts.contract("ij,jk->ik", square(2), square(2), devices=[0])
+
+
+def test_symmetry(tmp_path):
+    n = 7
+    a = np.arange(n * n, dtype=float).reshape(n, n)
+    a = a + a.T + 1
+    whole = ts.Tensor.from_dense(a, tile=2)
+    half = whole.with_symmetry("ij=ji")
+    assert half.symmetry == "ij=ji" and len(half.blocks) == 10
+    assert (half.to_numpy() == a).all() and half.desymmetrise().equals(whole)
+    assert pickle.loads(pickle.dumps(half)).equals(half)
+    half.save(tmp_path / "a.h5")
+    assert ts.load(tmp_path / "a.h5").equals(half)
+    assert (half + half).symmetry == "ij=ji"
+    with pytest.raises(ts.UserError, match="not among those that are stored"):
+        half.tile(1, 0)
+    with pytest.raises(ts.UserError, match="does not have the indices"):
+        whole.with_symmetry("ij=jk")
+    expected, report = ts.contract("ij,jk->ik", whole, whole)
+    result, less = ts.contract("ij,jk->ik", half, half, symmetry="ij=ji")
+    assert result.symmetry == "ij=ji" and less.flops < report.flops
+    assert (result.to_numpy() == expected.to_numpy()).all()
+    assert "symmetry" in ts.plan("ij,jk->ik", half, half, symmetry="ij=ji").explain()
+    folded, _ = ts.contract("ij,ij->", half, half, fold=True)
+    assert np.isclose(folded.to_numpy().item(), (a * a).sum())
