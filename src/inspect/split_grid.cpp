@@ -86,8 +86,8 @@ class Search {
             m.devices_per_rank > 0 ? m.device.gemm.flops_per_second * m.devices_per_rank : m.gemm.flops_per_second;
         const double network = m.network.bytes_per_second > 0 ? m.network.bytes_per_second : 1e10;
         const double moved = bytes_.a * (q - 1) + bytes_.b * (p - 1) + bytes_.c * (s - 1);
-        x.seconds = *std::max_element(flops.begin(), flops.end()) / (rate > 0 ? rate : 1e10) +
-                    moved / (network * s * p * q);
+        x.seconds =
+            *std::max_element(flops.begin(), flops.end()) / (rate > 0 ? rate : 1e10) + moved / (network * s * p * q);
         return x;
     }
 
