@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <functional>
+#include <optional>
 
 #include "base/check.hpp"
 #include "base/parallel.hpp"
@@ -24,6 +25,7 @@ struct Options {
     chem::EnergyOptions energy;
     std::string molecule, method = "ccsd(t)", abcd = "stored", integrals = "conventional";
     WhereOptions where;
+    std::optional<double> filter;
     int charge = 0;
 };
 
@@ -97,7 +99,7 @@ nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
     // What was not asked for is not zero.
     const auto m = o.energy.method;
     if (m == chem::Method::rhf) j["mp2"] = nullptr;
-    if (m == chem::Method::rhf || m == chem::Method::mp2)
+    if (m < chem::Method::ccsd)
         for (const char* energy : {"ccsd", "t1_diagnostic"}) j[energy] = nullptr;
     if (m != chem::Method::ccsd_t) j["triples"] = nullptr;
     if (!o.energy.here.devices.empty()) {
@@ -119,6 +121,14 @@ nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
         j["rifit"] = nullptr;
         if (!r.rifit.empty()) j["rifit"] = {{"name", r.rifit}, {"functions", r.rifit_functions}};
     }
+    if (m == chem::Method::ri_mp2)
+        j["ri"] = {{"filter", o.energy.filter},
+                   {"tiles", r.fitted_tiles},
+                   {"tiles_kept", r.fitted_tiles_kept},
+                   {"left_out", r.fitted_left_out},
+                   {"dropped_auxiliary", r.dropped_auxiliary},
+                   {"metric_condition", r.metric_condition},
+                   {"rank_bytes", r.rank_bytes}};
     if (o.energy.abcd == chem::Abcd::direct)
         j["screening"] = {{"threshold", o.energy.screen},
                           {"tiles", r.v_tiles},
@@ -179,6 +189,9 @@ std::string summary(const Options& o, const chem::EnergyResult& r) {
 void run(Options& o) {
     auto& e = o.energy;
     e.method = chem::parse_method(o.method);
+    if (e.method == chem::Method::ri_mp2) o.integrals = "df";
+    require(!o.filter || e.method == chem::Method::ri_mp2, "--filter {}: of the integrals of ri-mp2", *o.filter);
+    e.filter = o.filter.value_or(e.filter);
     require(o.integrals == "conventional" || o.integrals == "df", "--integrals {}: conventional or df", o.integrals);
     e.integrals = o.integrals == "df" ? chem::IntegralKind::df : chem::IntegralKind::conventional;
     require(o.abcd == "stored" || o.abcd == "direct", "--abcd {}: stored or direct", o.abcd);
@@ -220,7 +233,7 @@ void run(Options& o) {
 
 Action add_energy(CLI::App& app) {
     auto o = std::make_shared<Options>();
-    auto* command = app.add_subcommand("energy", "the energy of a molecule: RHF, MP2, CCSD, CCSD(T)");
+    auto* command = app.add_subcommand("energy", "the energy of a molecule: RHF, MP2, RI-MP2, CCSD, CCSD(T)");
     auto& e = o->energy;
     command->add_option("molecule", o->molecule, "xyz file, coordinates in Angstrom")->required();
     command->add_option("--basis", e.basis, "basis set by name, or a .g94 file")->capture_default_str();
@@ -232,7 +245,8 @@ Action add_energy(CLI::App& app) {
         ->capture_default_str();
     command->add_option("--jkfit", e.jkfit, "with df: auxiliary set of Fock matrices (default: by the basis)");
     command->add_option("--rifit", e.rifit, "with df: auxiliary set of correlation (default: by the basis)");
-    command->add_option("--method", o->method, "rhf, mp2, ccsd or ccsd(t), also written ccsd_t")->capture_default_str();
+    command->add_option("--method", o->method, "rhf, mp2, ri-mp2, ccsd or ccsd(t), also written ccsd_t")
+        ->capture_default_str();
     command->add_flag("--frozen-core", e.frozen_core, "leave the core electrons uncorrelated");
     command->add_option("--charge", o->charge, "charge of the molecule")
         ->capture_default_str()
@@ -247,6 +261,8 @@ Action add_energy(CLI::App& app) {
         ->capture_default_str();
     command->add_option("--screen", e.screen, "with --abcd direct: skip integral tiles below this, per element")
         ->capture_default_str();
+    command->add_option("--filter", o->filter,
+                        "of ri-mp2: leave out tiles of three-index integrals with a norm below this (default: 1e-10)");
     command->add_option("--checkpoint", e.checkpoint, "keep the amplitudes here (.h5); go on from them if it is there")
         ->check([](const std::string& path) {
             return path.empty() ? std::string("'' is no name of a file") : std::string();

@@ -24,7 +24,7 @@ def energy(molecule: Union[str, os.PathLike[str], Atoms], basis: str = "def2-svp
 
     ``molecule`` is an xyz file, whose coordinates are in angstrom, or a list of atoms ``("O", (x, y, z))`` in ``unit``
     ("angstrom" or "bohr"). ``basis`` is a name (sto-3g, def2-svp, def2-tzvp, cc-pvdz, cc-pvtz, aug-cc-pvdz) or a .g94
-    file, ``method`` "rhf", "mp2", "ccsd" or "ccsd(t)". ``integrals="df"`` fits integrals with auxiliary functions.
+    file, ``method`` "rhf", "mp2", "ri-mp2", "ccsd" or "ccsd(t)". ``integrals="df"`` fits integrals with auxiliary functions.
     ``memory`` is of the whole process: what may need more is refused before it starts. ``log=True`` prints each step. An
     iteration that does not converge is a NotConverged.
 

@@ -15,6 +15,7 @@
 #include "chem/clustering.hpp"
 #include "chem/memory.hpp"
 #include "chem/molecule.hpp"
+#include "chem/ri_mp2.hpp"
 #include "chem/text.hpp"
 #include "chem/triples_energy.hpp"
 #include "comm/outcome.hpp"
@@ -27,11 +28,12 @@
 namespace tessera::chem {
 
 Method parse_method(const std::string& text) {
-    for (auto m : {Method::rhf, Method::mp2, Method::ccsd, Method::ccsd_t})
+    for (auto m : {Method::rhf, Method::mp2, Method::ri_mp2, Method::ccsd, Method::ccsd_t})
         if (equal_ignoring_case(text, name(m))) return m;
     if (equal_ignoring_case(text, "ccsd_t")) return Method::ccsd_t;
+    if (equal_ignoring_case(text, "ri_mp2")) return Method::ri_mp2;
     if (equal_ignoring_case(text, "hf") || equal_ignoring_case(text, "scf")) return Method::rhf;
-    user_error("unknown method '{}': there are rhf, mp2, ccsd and ccsd(t)", shown(text));
+    user_error("unknown method '{}': there are rhf, mp2, ri-mp2, ccsd and ccsd(t)", shown(text));
 }
 
 std::string name(Method method) {
@@ -40,6 +42,8 @@ std::string name(Method method) {
             return "rhf";
         case Method::mp2:
             return "mp2";
+        case Method::ri_mp2:
+            return "ri-mp2";
         case Method::ccsd:
             return "ccsd";
         default:
@@ -84,7 +88,7 @@ class Calculation {
         const auto finish = [&] {
             result_.contractions = field_.count() + work_.count();
             result_.contraction_seconds = field_.seconds() + work_.seconds();
-            result_.contraction_flops = field_.flops() + work_.flops();
+            result_.contraction_flops = field_.flops() + work_.flops() + ranks_flops_;
             const auto& there = work_.on_devices();
             result_.device_contractions = there.count;
             result_.device_contraction_flops = there.flops;
@@ -95,14 +99,17 @@ class Calculation {
         try {
             check();
             self_consistent_field();
-            if (options_.method != Method::rhf) correlate();
+            if (options_.method == Method::ri_mp2)
+                correlate_on_ranks();
+            else if (options_.method != Method::rhf)
+                correlate();
         } catch (NotConverged& e) {
             (e.where() == "scf" ? result_.scf_iterations : result_.iterations) = e.iterations();
             finish();
             e.set_result(result_);
             throw;
         }
-        result_.total = result_.rhf + (options_.method == Method::mp2 ? result_.mp2 : result_.ccsd + result_.triples);
+        result_.total = result_.rhf + (options_.method < Method::ccsd ? result_.mp2 : result_.ccsd + result_.triples);
         result_.converged = true;
         finish();
         if (work_.on_devices().refused > 0)
@@ -148,10 +155,11 @@ class Calculation {
     std::string scratch() const {
         return options_.scratch.empty() ? std::filesystem::temp_directory_path().string() : options_.scratch;
     }
-    bool fitted() const { return options_.integrals == IntegralKind::df; }
+    bool fitted() const { return options_.integrals == IntegralKind::df || options_.method == Method::ri_mp2; }
     void part_core(const Matrix& cores);
     void share_orbitals(Communicator& ranks);
     void correlate();
+    void correlate_on_ranks();
     void report_screening(DirectAbcd& abcd, const IntegralSource& source, const Orbitals& orbitals,
                           const Amplitudes& t);
 
@@ -160,6 +168,7 @@ class Calculation {
     const EnergyOptions& options_;
     TensorWork field_;  // of the Hartree-Fock iterations, which each rank does on its cores
     TensorWork work_;
+    double ranks_flops_ = 0;  // of what ranks share without work_
     EnergyResult result_;
     std::unique_ptr<Integrals> integrals_;
     std::unique_ptr<AoIntegrals> ao_;  // conventional ones
@@ -184,6 +193,9 @@ void Calculation::check() {
     require(options_.max_iterations >= 1, "{} iterations at most: at least one is needed", options_.max_iterations);
     require(options_.screen >= 0 && std::isfinite(options_.screen), "screening threshold {} is not a number >= 0",
             options_.screen);
+    require(options_.filter >= 0 && std::isfinite(options_.filter), "filter {} is not a number >= 0", options_.filter);
+    require(options_.method != Method::ri_mp2 || options_.here.devices.empty(),
+            "ri-mp2: device {}: it runs on the cores", options_.here.devices.empty() ? 0 : options_.here.devices[0]);
     require(options_.share_from >= 0, "{} multiply-adds to share from is not a number >= 0", options_.share_from);
     const Resources& here = options_.here;
     for (const int device : here.devices) device::info(device);  // throws where there is none
@@ -535,6 +547,35 @@ void Calculation::correlate() {
     result_.device_triples_flops = triples.device_flops;
     result_.triples_seconds = now_seconds() - start;
     say(fmt::format("(T) {:.10f} in {:.2f} s", result_.triples, result_.triples_seconds));
+}
+
+/// MP2 in tensors that the ranks share.
+void Calculation::correlate_on_ranks() {
+    if (result_.virtuals == 0) {
+        say("no virtual orbitals: the correlation energy is zero");
+        return;
+    }
+    fitted_field_.reset();
+    release_memory();
+    const Orbitals orbitals = make_orbitals(scf_, result_.frozen, core_, ao_tiling_.functions, options_.tile);
+    const auto r = ri_mp2(*integrals_, ao_tiling_, place(*rifit_, molecule_), orbitals,
+                          {.here = options_.here, .filter = options_.filter});
+    result_.mp2 = r.energy;
+    result_.transform_seconds = r.transform_seconds;
+    ranks_flops_ = r.flops;
+    result_.fitted_tiles = r.tiles;
+    result_.fitted_tiles_kept = r.tiles_kept;
+    result_.fitted_left_out = r.left_out;
+    result_.dropped_auxiliary = r.dropped_functions;
+    result_.metric_condition = r.condition;
+    result_.rank_bytes = r.rank_bytes;
+    say(fmt::format(
+        "(P|mn): {} of {} tiles, {:.1e} left out in norm; (P|Q): condition {:.1e}; {} on the rank with most",
+        r.tiles_kept, r.tiles, r.left_out, r.condition, format_bytes(r.rank_bytes)));
+    if (r.dropped_functions > 0)
+        warn(fmt::format("auxiliary basis {}: {} of its functions depend on each other in this molecule and {} dropped",
+                         rifit_->name, r.dropped_functions, r.dropped_functions == 1 ? "was" : "were"));
+    say(fmt::format("RI-MP2 correlation energy {:.10f}", result_.mp2));
 }
 
 /// What the skipped tiles would have added to the doubles, and through them to the energy.

@@ -4,6 +4,7 @@
 
 #include "chem/dense_array.hpp"
 #include "chem/fock.hpp"
+#include "chem/ri_mp2.hpp"
 #include "chem/triples_energy.hpp"
 #include "kernels/gemm.hpp"
 
@@ -137,6 +138,11 @@ NeededMemory needed_memory(const MemoryQuestion& q) {
     const auto always = kProgram + kHeap + shell_pairs(*q.basis) + 8 * 40 * n * n + 8 * 4 * auxiliary * auxiliary;
     const auto scf = always + of_field(q) + engines;
     if (q.method == Method::rhf || q.virtuals == 0) return {scf, kFockKept};
+    if (q.method == Method::ri_mp2) {
+        const auto tensors =
+            ri_mp2_bytes(*q.stored, q.rifit->functions, q.occupied, q.virtuals, q.workers.rank_count());
+        return {std::max(scf, always + engines + tensors + q.threads * kernels::gemm_workspace_bytes()), kFockKept};
+    }
     const auto rest = of_correlation(q);
     const bool direct = q.method != Method::mp2 && q.abcd == Abcd::direct;
     const auto later = always + (q.workers.rank_count() > 1 ? kRanks : 0) +

@@ -68,6 +68,30 @@ INSTANTIATE_TEST_SUITE_P(Ways, RanksEnergy,
                                            Way{"fitted", water(), Abcd::stored, 0, IntegralKind::df}),
                          [](const auto& which) { return std::string(which.param.name); });
 
+#ifndef TESSERA_TEST_ON_DEVICE
+/// What has three indices is dealt: each rank holds less of it, and the sums are those of one rank to the bit.
+TEST(RanksEnergyOnce, RiMp2HasTheBitsOfOneRankAndLessOnEach) {
+    const auto ethane = parse_xyz(
+        "8\n\nC 0 0 0.765\nC 0 0 -0.765\nH 1.0165 0 1.1573\nH -0.5083 0.8803 1.1573\nH -0.5083 -0.8803 1.1573\n"
+        "H -1.0165 0 -1.1573\nH 0.5083 -0.8803 -1.1573\nH 0.5083 0.8803 -1.1573\n",
+        "ethane");
+    EnergyOptions o;
+    o.method = Method::ri_mp2;
+    o.here.threads = 1;
+    const auto alone = energy(ethane, o);
+    o.here.communicator = &mpi_world();
+    const auto shared = energy(ethane, o);
+    EXPECT_EQ(shared.mp2, alone.mp2);
+    EXPECT_EQ(shared.rhf, alone.rhf);
+    EXPECT_EQ(shared.fitted_tiles_kept, alone.fitted_tiles_kept);
+    if (mpi_world().size() >= 2) {
+        EXPECT_LT(shared.rank_bytes, 0.9 * static_cast<double>(alone.rank_bytes));
+    }
+    o.here.threads = 2;
+    EXPECT_EQ(energy(ethane, o).mp2, alone.mp2);
+}
+#endif
+
 TEST(RanksEnergyOnce, ACheckpointServesAnyNumberOfRanks) {
     EnergyOptions o;
     o.basis = "sto-3g";

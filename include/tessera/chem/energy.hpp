@@ -14,8 +14,9 @@
 namespace TESSERA_API tessera {
 namespace chem {
 
-enum class Method { rhf, mp2, ccsd, ccsd_t };
-/// "rhf", "mp2", "ccsd", "ccsd(t)" or "ccsd_t", any case. UserError with the list otherwise.
+/// ri_mp2: MP2 with fitted integrals in block-sparse tensors that are dealt to the ranks.
+enum class Method { rhf, mp2, ri_mp2, ccsd, ccsd_t };
+/// "rhf", "mp2", "ri-mp2", "ccsd", "ccsd(t)" or "ccsd_t", any case. UserError with the list otherwise.
 Method parse_method(const std::string& text);
 std::string name(Method method);
 
@@ -33,13 +34,15 @@ struct EnergyOptions {
     /// SCF: energy change and orbital gradient; CC: energy change, and ten times this for the change of amplitudes.
     double converge = 1e-8;
     int max_iterations = 100;
-    IntegralKind integrals = IntegralKind::conventional;
+    IntegralKind integrals = IntegralKind::conventional;  // Method::ri_mp2 is fitted throughout
     /// With IntegralKind::df: the auxiliary sets of Fock matrices and of correlation, found as `basis` is. Empty: those
     /// that go with the basis, where it has a name.
     std::string jkfit, rifit;
     Abcd abcd = Abcd::stored;  // of conventional integrals
     /// With Abcd::direct: integral tiles whose bound per element is below this are not made.
     double screen = 0;
+    /// With Method::ri_mp2: tiles of (P|mn) whose norm is below this are left out.
+    double filter = 1e-10;
     std::string checkpoint;  // amplitudes, written each iteration; read first where the file is there
     /// Folder for what does not fit in memory: the vectors of DIIS. Empty: the system's folder of temporary files.
     std::string scratch;
@@ -81,6 +84,12 @@ struct EnergyResult {
     /// CCSD energy (first order).
     std::int64_t v_tiles = 0, v_tiles_made = 0;
     double screen_change = 0;
+
+    /// With Method::ri_mp2: tiles of (P|mn) in all and kept, the norm of those that were left out; combinations of
+    /// auxiliary functions that depend on the others and were dropped, the condition of (P|Q) for the rest; and the
+    /// bytes that tensors took at most, on the rank with most.
+    std::int64_t fitted_tiles = 0, fitted_tiles_kept = 0, dropped_auxiliary = 0, rank_bytes = 0;
+    double fitted_left_out = 0, metric_condition = 0;
 
     double seconds = 0, scf_seconds = 0, integral_seconds = 0, transform_seconds = 0, ccsd_seconds = 0;
     double triples_seconds = 0, contraction_seconds = 0, contraction_flops = 0, triples_flops = 0;
