@@ -115,6 +115,7 @@ int tessera_finalize_into(tessera_builder builder, int threads, tessera_tensor t
         }
         const auto fresh = b.finalize(threads);
         builder->put.clear();
+        if (fresh.tile_count() == 0) return;
         if (put.empty()) {
             into = add(T(1), into, T(1), fresh);
             return;

@@ -233,6 +233,42 @@ TESSERA_C_API int tessera_scale_columns(tessera_tensor a, const void* values);
 TESSERA_C_API int tessera_gershgorin_norm(tessera_tensor a, double* norm);
 TESSERA_C_API int tessera_column_norms(tessera_tensor a, double* norms);
 
+/* -- functions of matrices with the same tiles along rows and columns: iterations of products, filtered as they go,
+ * with a bound of the error. Collective. Error 4 where an iteration does not converge; the report is filled in then
+ * too. */
+
+typedef struct tessera_matrix_options {
+    double filter;      /* tiles below this norm are dropped in each iteration */
+    double tolerance;   /* the residual to reach; 0: as far as filter and rounding let it */
+    int max_iterations; /* 100 */
+    int lanczos;        /* scale by estimates of the extremal eigenvalues, not by Gershgorin's discs */
+    int threads;
+    int64_t memory;
+} tessera_matrix_options;
+TESSERA_C_API void tessera_matrix_options_init(tessera_matrix_options* options);
+
+typedef struct tessera_matrix_report {
+    double error; /* the result is no further from the exact one, in Frobenius norm */
+    double residual, lowest, highest, homo, lumo;
+    int iterations;
+    int64_t products, plans;
+    double flops, seconds;
+} tessera_matrix_report;
+
+/* Of a symmetric (hermitian) matrix without eigenvalue 0; of any that has one; of a positive definite one. */
+TESSERA_C_API int tessera_sign(tessera_tensor a, const tessera_matrix_options* options, tessera_tensor* result,
+                               tessera_matrix_report* report);
+TESSERA_C_API int tessera_inverse(tessera_tensor a, const tessera_matrix_options* options, tessera_tensor* result,
+                                  tessera_matrix_report* report);
+TESSERA_C_API int tessera_sqrt_inverse(tessera_tensor a, const tessera_matrix_options* options, tessera_tensor* result,
+                                       tessera_matrix_report* report);
+TESSERA_C_API int tessera_exponential(tessera_tensor a, const tessera_matrix_options* options, tessera_tensor* result,
+                                      tessera_matrix_report* report);
+/* The density matrix of so many electrons, one a state, of a symmetric f in a basis with overlap s (NULL: the unit). */
+TESSERA_C_API int tessera_purify(tessera_tensor f, tessera_tensor s, int64_t electrons,
+                                 const tessera_matrix_options* options, tessera_tensor* result,
+                                 tessera_matrix_report* report);
+
 /* -- files: HDF5 (docs/FILE_FORMAT.md). Collective. Error 3 where the library was built without HDF5. */
 
 /* In the place of an old file in one step. */

@@ -39,6 +39,15 @@ cmake -G Ninja -S "$source/examples/c" -B "$work/c" -DCMAKE_PREFIX_PATH="$work/p
 cmake --build "$work/c" > "$work/build.log"
 "$work/assemble/assemble" > "$work/assemble.txt"
 "$work/c/assemble" | diff - "$work/assemble.txt"
+# And from Fortran, where its module was built.
+if [ -f "$build/fortran/modules/tessera.mod" ]; then
+    cmake -G Ninja -S "$source/examples/fortran" -B "$work/fortran" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Release > "$work/configure.log"
+    cmake --build "$work/fortran" > "$work/build.log"
+    "$work/fortran/three_index" | tee "$work/fortran.txt"
+    grep -q '^84 blocks of a' "$work/fortran.txt"
+else
+    echo "no Fortran module: its example is left out"
+fi
 "$work/abcd/abcd" | tee "$work/abcd.txt"
 grep -Eq "^[0-9.]+ \+- 0; of tile \(2, 1, 0\): -?[0-9.]+$" "$work/abcd.txt"
 "$work/assemble/assemble"

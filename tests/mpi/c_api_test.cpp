@@ -395,6 +395,58 @@ TYPED_TEST(CApi, Matrices) {
     EXPECT_EQ(norms, column_norms(a.cpp));
 }
 
+TYPED_TEST(CApi, FunctionsOfMatrices) {
+    using T = TypeParam;
+    // Symmetric, positive definite, with a gap: 4 (i < 6) or 9 on the diagonal, small next to it.
+    const TileGrid square{this->i, this->i};
+    std::vector<T> dense(13 * 13);
+    for (std::size_t r = 0; r < 13; ++r) {
+        dense[r * 13 + r] = T(r < 6 ? 4 : 9);
+        if (r > 0) dense[r * 13 + r - 1] = dense[(r - 1) * 13 + r] = T(static_cast<RealOf<T>>(0.25));
+    }
+    const CGrid g(square);
+    const tessera_placement evenly{this->comm, nullptr, nullptr};
+    tessera_tensor a = nullptr, made = nullptr;
+    CHECK_OK(tessera_from_dense(type_of<T>, &g.c, &evenly, dense.data(), 0, &a));
+    this->kept(a);
+    const auto cpp =
+        Tensor<T>::from_dense(square, dense, 0, {this->ranks, Distribution::even(square, this->ranks.size())});
+    tessera_matrix_options options;
+    tessera_matrix_options_init(&options);
+    EXPECT_EQ(options.max_iterations, 100);
+    options.filter = 1e-6;
+    options.threads = 1;
+    const MatrixOptions how{.filter = 1e-6};
+    const Resources here{.threads = 1};
+    tessera_matrix_report report;
+    const auto same_as = [&](const MatrixResult<T>& should) {
+        this->same(this->kept(made), should.matrix);
+        EXPECT_EQ(report.error, should.report.error);
+        EXPECT_EQ(report.residual, should.report.residual);
+        EXPECT_EQ(report.iterations, static_cast<int>(should.report.history.size()));
+        EXPECT_EQ(report.products, should.report.products);
+    };
+    CHECK_OK(tessera_sign(a, &options, &made, &report));
+    same_as(sign(cpp, how, here));
+    CHECK_OK(tessera_inverse(a, &options, &made, &report));
+    same_as(inverse(cpp, how, here));
+    CHECK_OK(tessera_sqrt_inverse(a, &options, &made, &report));
+    same_as(sqrt_inverse(cpp, how, here));
+    CHECK_OK(tessera_exponential(a, &options, &made, &report));
+    same_as(exponential(cpp, how, here));
+    CHECK_OK(tessera_purify(a, nullptr, 6, &options, &made, &report));
+    const auto density = purify(cpp, 6, how, here);
+    same_as(density);
+    EXPECT_EQ(report.homo, density.report.homo);
+    CHECK_OK(tessera_purify(a, a, 6, &options, &made, &report));
+    same_as(purify(cpp, cpp, 6, how, here));
+    options.max_iterations = 1;
+    report = {};
+    EXPECT_EQ(tessera_inverse(a, &options, &made, &report), TESSERA_NOT_CONVERGED);
+    EXPECT_GT(report.iterations, 0);
+    EXPECT_GT(report.residual, 0);
+}
+
 TYPED_TEST(CApi, FilesComeBackOnTheRanks) {
     auto a = this->random(TileGrid{this->i, this->k}, 0.6);
     // One name for all ranks.
