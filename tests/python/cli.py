@@ -597,6 +597,30 @@ class Contract(unittest.TestCase):
         got = self.np.load(self.folder / "D.npy")
         self.assertLess(self.np.abs(got - (-2 * a.conj() @ b + 0.5 * a @ b).T).max(), 1e-12)
 
+    def test_symmetry_of_the_result_and_of_its_file(self):
+        np = self.np
+        a = np.random.default_rng(3).standard_normal((60, 40))
+        np.save(self.folder / "a.npy", a)
+        half = self.folder / "half.h5"
+        out = run("contract", "ik,jk->ij", self.folder / "a.npy", self.folder / "a.npy", "--tile", 10, "--symmetry", "ij=ji",
+                  "--out", half, "--explain").stdout
+        self.assertIn("symmetry   C ij=ji: ", out)
+        shown = run("show", half).stdout
+        self.assertIn("symmetry   ij=ji", shown)
+        self.assertIn("21 of 36 tiles", shown)
+        run("contract", "ij,jk->ik", half, half, "--symmetry", "ij=ji", "--out", self.folder / "square.npy")
+        square = np.load(self.folder / "square.npy")
+        np.testing.assert_allclose(square, a @ a.T @ a @ a.T, rtol=1e-12, atol=1e-9)
+        self.assertIn("sums folded", run("contract", "ij,ij->", half, half, "--fold", "--explain").stdout)
+        old = half.read_bytes()
+        for arguments, word in [
+            (["ij,jk->ik", half, half, "--symmetry", "ij=jk", "--out", half], "symmetry 'ij=jk'"),
+            (["ij,jk->ik", half, half, "--symmetry", "ijk=jik", "--out", half], "has 3 indices, the tensor 2"),
+            (["ij->ji", half, "--out", half], "desymmetrise it first"),
+        ]:
+            self.assertIn(word, run("contract", *arguments, code=2).stderr)
+        self.assertEqual(half.read_bytes(), old)
+
     def test_cancellation_is_no_error(self):
         q = self.np.linalg.qr(self.np.random.default_rng(1).standard_normal((64, 64)))[0]
         self.np.save(self.folder / "q.npy", q)
