@@ -12,6 +12,8 @@ void bind_ranks(nanobind::module_& module);
 void bind_tensors(nanobind::module_& module);
 void bind_blocks(nanobind::module_& module);
 void bind_contractions(nanobind::module_& module);
+/// After contractions, whose settings they take.
+void bind_matrices(nanobind::module_& module);
 /// Where Tessera::io was built.
 void bind_files(nanobind::module_& module);
 /// Where Tessera::chem was built.

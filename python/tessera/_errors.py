@@ -55,11 +55,19 @@ class BackendUnavailable(MachineError):
 
 
 class NotConverged(Error, RuntimeError):
-    """An iteration gave up: ``where`` ("scf" or "ccsd"), after ``iterations``, at an ``energy`` that is none to use."""
+    """An iteration gave up: ``where`` ("scf", "ccsd" or "matrix"), after ``iterations``, at an ``energy`` that is none to use.
+
+    >>> import numpy as np, tessera as ts
+    >>> try:
+    ...     ts.sign(ts.Tensor.from_dense(np.diag([1.0, -0.01])), max_iterations=2)
+    ... except ts.NotConverged as error:
+    ...     print(error.where)
+    matrix
+    """
 
     __module__ = "tessera"
 
-    def __init__(self, message: str, where: str, iterations: int, energy: float) -> None:
+    def __init__(self, message: str, where: str, iterations: int, energy: float = float("nan")) -> None:
         super().__init__(message)
         self.where = where
         self.iterations = iterations

@@ -55,19 +55,27 @@ def _tensordot(a: Any, b: Any, axes: Any = 2, mode: str = "auto", preserve_array
         assert _original is not None
         return _original(a, b, axes=axes, mode=mode, preserve_array=preserve_array)
 
-    if not isinstance(b, common.SparseArrayCommon) or not a.num_blocks or not b.num_blocks or common.DEBUG:
+    if not isinstance(b, common.SparseArrayCommon) or not a.num_blocks or not b.num_blocks:
         return own_way()
     left, axes_a, axes_b, right = parse_tensordot_axes(axes, a.ndim, b.ndim)
     if max(a.ndim, b.ndim, len(left) + len(right)) > _MOST_INDICES:
         return own_way()
+    if common.DEBUG:  # symmray.utils.set_debug: the checks that its own contraction makes
+        a.check()
+        b.check()
+        a.check_with(b, axes_a, axes_b)
     try:
         indices, sectors, blocks = _contract(a, b, left, axes_a, axes_b, right)
     except _OwnWay:
         return own_way()
     if not indices and not preserve_array:
         return blocks[0] if blocks else 0.0
-    return a.new_with(indices=tuple(indices), charge=a.symmetry.combine(a.charge, b.charge),
-                      blocks=dict(zip(sectors, blocks)), label=maybe_keep_label(a.label, b.label))
+    c = a.new_with(indices=tuple(indices), charge=a.symmetry.combine(a.charge, b.charge),
+                   blocks=dict(zip(sectors, blocks)), label=maybe_keep_label(a.label, b.label))
+    if common.DEBUG:
+        c.check()
+        c.check_chargemaps_aligned()
+    return c
 
 
 class _OwnWay(Exception):

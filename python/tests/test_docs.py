@@ -9,7 +9,7 @@ import pytest
 import tessera as ts
 
 ENERGIES = ["tessera._energy"] if hasattr(ts._core, "energy") else []
-MODULES = ["tessera", "tessera._einsum", "tessera._tensor", "tessera._contract", *ENERGIES]
+MODULES = ["tessera", "tessera._einsum", "tessera._tensor", "tessera._contract", "tessera._matrix", *ENERGIES]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -154,6 +154,41 @@ def test_algebra(random, dtype):
         close(ts.contract("ij,ij->", x, y, conjugate=(True, False))[0].to_numpy(), np.vdot(a, b), dtype)
 
 
+def symmetric(r, dtype, n=20):
+    x = r.values((n, n), dtype)
+    x = x + x.conj().T
+    mask = np.abs(np.subtract.outer(np.arange(n), np.arange(n))) < 8
+    return x * mask, [[6, 5, 9], [6, 5, 9]]
+
+
+def test_functions_of_matrices(random, dtype):
+    x, tilings = symmetric(random, dtype)
+    x = x + np.diag(np.where(np.arange(20) < 8, -20, 20)).astype(dtype)
+    t = ts.Tensor.from_dense(x, tilings)
+    values, vectors = np.linalg.eigh(x.astype("c16"))
+
+    def of(f):
+        return (vectors * f(values)) @ vectors.conj().T
+
+    wide = 1e5 * float(np.finfo(dtype).eps)
+    for got, expected in ((ts.sign(t), of(np.sign)), (ts.sign(t, scaling="lanczos"), of(np.sign)),
+                          (ts.inverse(t), of(lambda e: 1 / e)),
+                          (ts.exponential(t * 0.05), of(lambda e: np.exp(0.05 * e))),
+                          (ts.sqrt_inverse(ts.einsum("ij,jk->ik", t, t)), of(lambda e: 1 / np.abs(e))),
+                          (ts.purify(t, 8), of(lambda e: e < 0))):
+        matrix, report = got
+        assert matrix.dtype == dtype and report.iterations == len(report.residuals) > 0
+        np.testing.assert_allclose(matrix.to_numpy(), expected, atol=wide * np.abs(expected).max())
+    density, report = ts.purify(t, 8, filter=1e-3)
+    assert np.linalg.norm(density.to_numpy() - of(lambda e: e < 0)) <= report.error
+    assert values[7] <= report.homo < report.lumo <= values[8]
+    s = np.eye(20, dtype=dtype) + 0.02 * symmetric(random, dtype)[0]
+    overlap = ts.Tensor.from_dense(s, tilings)
+    d = ts.purify(t, 8, overlap)[0].to_numpy()
+    np.testing.assert_allclose(d @ s @ d, d, atol=wide)
+    assert np.trace(d @ s).real == pytest.approx(8, abs=wide)
+
+
 def test_random_is_the_same_everywhere():
     t = ts.Tensor.random([[3, 4], [5]], seed=7)
     assert t.checksum == ts.Tensor.random([[3, 4], [5]], seed=7, threads=2).checksum
@@ -326,6 +361,14 @@ WRONG = [
     (lambda: ts.contract("ij,jk->ik", square(2), square(2), alpha="x"), "alpha"),
     (lambda: ts.contract("ij,jk->ik", square(2), square(2), alpha=1j), "alpha"),
     (lambda: ts.einsum("ij,jk->ik", square(2), np.ones((4, 4))), "operand 1 is a ndarray"),
+    (lambda: ts.sign(np.eye(3)), "^the matrix is a float64 array"),
+    (lambda: ts.sign(ts.Tensor.random([[2, 2], [3]])), "square|tiles"),
+    (lambda: ts.sign(square(2), scaling="best"), "scaling 'best'"),
+    (lambda: ts.sign(square(2), tolerance="x"), "tolerance 'x'"),
+    (lambda: ts.purify(square(2), 1.5), "electrons 1.5"),
+    (lambda: ts.purify(square(2), 5), "electrons"),
+    (lambda: ts.purify(square(2), 1, np.eye(4)), "^overlap is a float64 array"),
+    (lambda: ts.purify(square(2), 1, square(2).astype("f4")), "overlap has another dtype"),
     (lambda: square(2).tile(5, 0), "coords"),
     (lambda: square(2).tile(0), "coords"),
     (lambda: square(2) + square(3), "tensors|index 0"),
