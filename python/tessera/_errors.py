@@ -29,13 +29,31 @@ class UserError(Error, ValueError):
 
 
 class MachineError(Error, RuntimeError):
-    """This machine cannot do it: no such device, too little memory, a full disk."""
+    """This machine cannot do it: no such device, too little memory, a full disk.
+
+    >>> import tessera as ts
+    >>> t = ts.Tensor.random([[2, 2]] * 2)
+    >>> try:
+    ...     ts.contract("ij,jk->ik", t, t, devices=[999])
+    ... except ts.MachineError:
+    ...     print("there is no such device")
+    there is no such device
+    """
 
     __module__ = "tessera"
 
 
 class BudgetError(MachineError, MemoryError):
-    """The memory budget is too small: ``budget`` bytes were given, ``smallest`` would do."""
+    """The memory budget is too small: ``budget`` bytes were given, ``smallest`` would do.
+
+    >>> import tessera as ts
+    >>> t = ts.Tensor.random([[50] * 4] * 2)
+    >>> try:
+    ...     ts.contract("ij,jk->ik", t, t, memory="100kB")
+    ... except ts.BudgetError as error:
+    ...     print(error.budget, error.smallest > error.budget)
+    100000 True
+    """
 
     __module__ = "tessera"
 
@@ -49,7 +67,12 @@ class BudgetError(MachineError, MemoryError):
 
 
 class BackendUnavailable(MachineError):
-    """Something that this build of Tessera was made without, or that has no device here."""
+    """Something that this build of Tessera was made without, or that has no device here.
+
+    >>> import tessera as ts
+    >>> issubclass(ts.BackendUnavailable, ts.MachineError)
+    True
+    """
 
     __module__ = "tessera"
 
@@ -78,6 +101,11 @@ class NotConverged(Error, RuntimeError):
 
 
 class InternalError(Error, RuntimeError):
-    """A bug in Tessera."""
+    """A bug in Tessera.
+
+    >>> import tessera as ts
+    >>> issubclass(ts.InternalError, ts.UserError)
+    False
+    """
 
     __module__ = "tessera"

@@ -326,7 +326,12 @@ def _unpickled(tilings: Any, coords: Any, blocks: Any, dtype: str, symmetry: str
 
 
 class TileInfo(NamedTuple):
-    """Which tile a function is to fill."""
+    """Which tile a function is to fill.
+
+    >>> import tessera as ts
+    >>> ts.TileInfo(coords=(1, 0), shape=(2, 3), begin=(2, 0)).begin
+    (2, 0)
+    """
 
     coords: tuple[int, ...]  # of the tile
     shape: tuple[int, ...]
@@ -334,7 +339,12 @@ class TileInfo(NamedTuple):
 
 
 class Generated:
-    """A tensor that is never stored: see ``generated``."""
+    """A tensor that is never stored: ``generated`` makes it.
+
+    >>> import tessera as ts
+    >>> ts.generated([[2, 2], [3]], None, 10.0, lambda info, out: out.fill(1))
+    Generated(float64, shape (4, 3))
+    """
 
     __slots__ = ("_core", "_tilings", "dtype")
 
@@ -389,17 +399,35 @@ def load(path: str | os.PathLike[str], threads: int = 0, comm: Any = None) -> Te
     """The tensor of a file that ``save`` or the command line wrote; its elements, norms and checksum are verified.
 
     With ``comm`` (see ``Tensor.on``) rank 0 reads it for all ranks.
+
+    >>> import os, tempfile, tessera as ts
+    >>> t = ts.Tensor.random([[2, 3], [4]], seed=1)
+    >>> with tempfile.TemporaryDirectory() as folder:              # doctest: +SKIP
+    ...     t.save(os.path.join(folder, "t.h5"))
+    ...     ts.load(os.path.join(folder, "t.h5")).equals(t)
+    True
     """
     return Tensor(_files().load(os.fspath(path), threads, ranks_of(comm)))
 
 
 def dot(x: Tensor, y: Tensor) -> complex:
-    """The sum of conj(x) y: the same bits on any number of threads."""
+    """The sum of conj(x) y: the same bits on any number of threads.
+
+    >>> import numpy as np, tessera as ts
+    >>> x = ts.Tensor.from_dense(np.arange(4.0), tile=2)
+    >>> ts.dot(x, x)
+    14.0
+    """
     return _core.dot(_stored(x, "x"), _stored(y, "y"))
 
 
 def norm(x: Tensor) -> float:
-    """The Frobenius norm."""
+    """The Frobenius norm.
+
+    >>> import numpy as np, tessera as ts
+    >>> ts.norm(ts.Tensor.from_dense(np.array([3.0, 4.0])))
+    5.0
+    """
     return _stored(x, "x").norm
 
 
