@@ -93,7 +93,8 @@ def purify(f: Tensor, electrons: int, overlap: Tensor | None = None, *, filter: 
 def _function(name: str, a: Any, overlap: Any, electrons: Any, filter: float, tolerance: float, max_iterations: int,
               scaling: str, memory: int | str | None, threads: int, devices: Sequence[int],
               device_memory: int | str | None, comm: Any) -> tuple[Tensor, MatrixReport]:
-    settings = _settings(1, 1, 0, None, filter, memory, threads, devices, device_memory, (), "auto", "auto", "", comm)
+    settings = _settings(1, 1, 0, None, filter, memory, threads, devices, device_memory, (), "auto", "auto", "", comm,
+                         "", False)
     matrices = []
     for x, what in ((a, "the matrix"), (overlap, "overlap")):
         if what == "the matrix" or x is not None:
