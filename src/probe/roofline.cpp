@@ -14,12 +14,14 @@ namespace tessera {
 
 namespace {
 
-/// What the sum is does not matter, but the compiler must not know.
-std::uint64_t sum_of_words(const std::uint64_t* x, std::int64_t n) {
+/// Reads a word of each line. What the sum is does not matter, but the compiler must not know.
+std::uint64_t sum_of_lines(const std::uint64_t* x, std::int64_t n) {
     std::uint64_t s[8] = {};
-    for (std::int64_t i = 0; i + 32 <= n; i += 32)
-        for (int u = 0; u < 4; ++u)
-            for (int j = 0; j < 8; ++j) s[j] += x[i + 8 * u + j];
+    for (std::int64_t i = 0; i + 64 <= n; i += 64)
+        for (int j = 0; j < 8; ++j) {
+            __builtin_prefetch(x + i + 8 * j + 512);
+            s[j] += x[i + 8 * j];
+        }
     return ((s[0] ^ s[1]) ^ (s[2] ^ s[3])) ^ ((s[4] ^ s[5]) ^ (s[6] ^ s[7]));
 }
 
@@ -51,7 +53,7 @@ void measure_memory_rates(int threads, Roofline& into) {
     std::atomic<std::uint64_t> sum{0};
     const auto best = [&](auto&& work) {
         double least = 1e30;
-        for (int trial = 0; trial < 4; ++trial) {
+        for (int trial = 0; trial < 6; ++trial) {
             const double start = now_seconds();
             parallel_region(team, [&](int t, int n) {
                 for (int part = t; part < team; part += n) work(part, memory.data() + part * each);
@@ -68,7 +70,7 @@ void measure_memory_rates(int threads, Roofline& into) {
                         copy_past_caches(to, other + part * each, static_cast<std::size_t>(each));
                     });
     into.read_gbs = best([&](int, const std::byte* from) {
-        sum += sum_of_words(reinterpret_cast<const std::uint64_t*>(from), each / 8);
+        sum += sum_of_lines(reinterpret_cast<const std::uint64_t*>(from), each / 8);
     });
     // Whoever copies also reads and stores.
     into.read_gbs = std::max(into.read_gbs, into.copy_gbs / 2);

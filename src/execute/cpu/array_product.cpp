@@ -94,9 +94,8 @@ Cut cut(const ArrayLabels& g, int array, std::int64_t target) {
         taken = others * out.size[i];
     };
     for (const int i : first)
-        if (i >= 0) grow(i, kLine);
-    for (const int i : first)
-        if (i >= 0) grow(i, target);
+        if (i >= 0) grow(i, g.label[i].extent <= 2 * kLine ? g.label[i].extent : kLine);
+    // Then along C: runs of it that are short would have to be copied.
     std::array<int, kMaxRank> order{};
     for (int i = 0; i < g.count; ++i) order[i] = i;
     std::sort(order.begin(), order.begin() + g.count,

@@ -189,7 +189,8 @@ bool multiply_direct(const KernelTable<R>& table, const RealChain<R>& chain, con
         call.segment_count = count;
         call.not_finite = first + count >= links ? chain.not_finite : nullptr;
         call.lookahead = ahead;
-        const auto tile = [&](std::int64_t v, std::int64_t t) {
+        const auto tile = [&](std::int64_t v, std::int64_t t, std::int64_t side_by_side = 1) {
+            call.panels = side_by_side;
             const std::int64_t j = panels.begin(v) * table.lanes, i = strips.begin(t);
             const std::int64_t cols = std::min(panels.size(v) * table.lanes, chain.n - j);
             call.last_lanes = static_cast<int>(cols - (panels.size(v) - 1) * table.lanes);
@@ -203,10 +204,15 @@ bool multiply_direct(const KernelTable<R>& table, const RealChain<R>& chain, con
             table.micro[call.last_lanes < table.lanes][panels.size(v) - 1][strips.size(t) - 1](call);
             call.lookahead = nullptr;
         };
-        // A large C is written along its rows; else a panel of B stays near.
+        // A large C is written along its rows, panels of whole vectors in one go; else a panel of B stays near.
         if (chain.m * chain.n * static_cast<std::int64_t>(sizeof(R)) > kLargeBytes) {
+            const std::int64_t whole = chain.n % table.lanes == 0 ? panels.parts : panels.parts - 1;
             for (std::int64_t t = 0; t < strips.parts; ++t)
-                for (std::int64_t v = 0; v < panels.parts; ++v) tile(v, t);
+                for (std::int64_t v = 0, end; v < panels.parts; v = end) {
+                    end = v + 1;
+                    while (end < whole && panels.size(end) == panels.size(v)) ++end;
+                    tile(v, t, end - v);
+                }
         } else {
             for (std::int64_t v = 0; v < panels.parts; ++v)
                 for (std::int64_t t = 0; t < strips.parts; ++t) tile(v, t);

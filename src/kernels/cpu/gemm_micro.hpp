@@ -23,102 +23,105 @@ void micro_kernel(const MicroCall<typename V::Real>& call) {
     using Reg = typename V::Reg;
     constexpr int groups = (MR + 2) / 3;
     const typename V::Mask tail = V::mask(call.last_lanes);
-    Reg acc[MR][NV];
-    {
-        const Real* c = call.c;
-        if (call.overwrite) {
+    std::int64_t shift = 0;  // of the panel
+    for (std::int64_t panel = 0; panel == 0 || panel < call.panels; ++panel, shift += NV * V::lanes) {
+        Reg acc[MR][NV];
+        {
+            const Real* c = call.c + shift;
+            if (call.overwrite) {
+#pragma GCC unroll 16
+                for (int i = 0; i < MR; ++i)
+#pragma GCC unroll 4
+                    for (int v = 0; v < NV; ++v) acc[i][v] = V::zero();
+            } else {
+#pragma GCC unroll 16
+                for (int i = 0; i < MR; ++i) {
+#pragma GCC unroll 4
+                    for (int v = 0; v < NV - 1; ++v) acc[i][v] = V::load(c + v * V::lanes);
+                    acc[i][NV - 1] = V::load_mask(c + (NV - 1) * V::lanes, tail);
+                    c += call.c_row;
+                }
+            }
+            if (const Real* next = call.c_next) {
+#pragma GCC unroll 1
+                for (int i = 0; i < MR; ++i) {
+#pragma GCC unroll 4
+                    for (int v = 0; v < NV; ++v) V::prefetch_write(next + v * V::lanes);
+                    V::prefetch_write(next + NV * V::lanes - 1);
+                    next += call.c_row;
+                }
+            }
+        }
+        const char* fetch0 = call.fetch[0];
+        const char* fetch1 = call.fetch[1];
+        const std::int64_t step0 = call.fetch_step[0], step1 = call.fetch_step[1];
+        const Segment<Real>* seg = call.segments;
+        for (std::int64_t s = 0; s < call.segment_count; ++s, ++seg) {
+            if (call.lookahead && panel == 0) {
+                for (int w = 0; w < 2; ++w) {
+                    const Lookahead& ahead = call.lookahead[2 * s + w];
+                    for (std::int64_t line = 0; line < ahead.lines; ++line) V::prefetch_near(ahead.first + 64 * line);
+                }
+            }
+            const std::int64_t a_row = seg->a_row, a_k = seg->a_k, b_k = seg->b_k;
+            const Real* a[groups];
+#pragma GCC unroll 8
+            for (int g = 0; g < groups; ++g) a[g] = seg->a + 3 * g * a_row;
+            const Real* b = seg->b + shift;
+            const auto step = [&]() __attribute__((always_inline)) {
+                Reg bv[NV];
+#pragma GCC unroll 4
+                for (int v = 0; v < NV - 1; ++v) bv[v] = V::load(b + v * V::lanes);
+                if constexpr (MaskB)
+                    bv[NV - 1] = V::load_mask(b + (NV - 1) * V::lanes, tail);
+                else
+                    bv[NV - 1] = V::load(b + (NV - 1) * V::lanes);
+#pragma GCC unroll 16
+                for (int i = 0; i < MR; ++i) {
+                    const Reg av = V::spread(a[i / 3] + (i % 3) * a_row);
+#pragma GCC unroll 4
+                    for (int v = 0; v < NV; ++v) acc[i][v] = V::fma(av, bv[v], acc[i][v]);
+                }
+                b += b_k;
+#pragma GCC unroll 8
+                for (int g = 0; g < groups; ++g) a[g] += a_k;
+            };
+            std::int64_t k = seg->k;
+            for (; k >= 8; k -= 8) {
+                V::prefetch_far(fetch0);
+                fetch0 += step0;
+#pragma GCC unroll 4
+                for (int u = 0; u < 4; ++u) step();
+                V::prefetch_far(fetch1);
+                fetch1 += step1;
+#pragma GCC unroll 4
+                for (int u = 0; u < 4; ++u) step();
+            }
+#pragma GCC unroll 1
+            for (; k > 0; --k) step();
+        }
+        if (call.not_finite) {
+            // NaN and infinity times zero are NaN. The lanes beyond the mask hold what A made of zeros: NaN only where
+            // A's row is not finite, and then nor are its other sums.
+            Reg nan = V::zero();
 #pragma GCC unroll 16
             for (int i = 0; i < MR; ++i)
 #pragma GCC unroll 4
-                for (int v = 0; v < NV; ++v) acc[i][v] = V::zero();
-        } else {
+                for (int v = 0; v < NV; ++v) nan = V::fma(acc[i][v], V::zero(), nan);
+            if (V::any_nan(nan)) *call.not_finite = true;
+        }
+        Real* c = call.c + shift;
+        const bool whole = call.last_lanes == V::lanes;  // masked stores are slow on some processors
 #pragma GCC unroll 16
-            for (int i = 0; i < MR; ++i) {
+        for (int i = 0; i < MR; ++i) {
 #pragma GCC unroll 4
-                for (int v = 0; v < NV - 1; ++v) acc[i][v] = V::load(c + v * V::lanes);
-                acc[i][NV - 1] = V::load_mask(c + (NV - 1) * V::lanes, tail);
-                c += call.c_row;
-            }
-        }
-        if (const Real* next = call.c_next) {
-#pragma GCC unroll 1
-            for (int i = 0; i < MR; ++i) {
-#pragma GCC unroll 4
-                for (int v = 0; v < NV; ++v) V::prefetch_write(next + v * V::lanes);
-                V::prefetch_write(next + NV * V::lanes - 1);
-                next += call.c_row;
-            }
-        }
-    }
-    const char* fetch0 = call.fetch[0];
-    const char* fetch1 = call.fetch[1];
-    const std::int64_t step0 = call.fetch_step[0], step1 = call.fetch_step[1];
-    const Segment<Real>* seg = call.segments;
-    for (std::int64_t s = 0; s < call.segment_count; ++s, ++seg) {
-        if (call.lookahead) {
-            for (int w = 0; w < 2; ++w) {
-                const Lookahead& ahead = call.lookahead[2 * s + w];
-                for (std::int64_t line = 0; line < ahead.lines; ++line) V::prefetch_near(ahead.first + 64 * line);
-            }
-        }
-        const std::int64_t a_row = seg->a_row, a_k = seg->a_k, b_k = seg->b_k;
-        const Real* a[groups];
-#pragma GCC unroll 8
-        for (int g = 0; g < groups; ++g) a[g] = seg->a + 3 * g * a_row;
-        const Real* b = seg->b;
-        const auto step = [&]() __attribute__((always_inline)) {
-            Reg bv[NV];
-#pragma GCC unroll 4
-            for (int v = 0; v < NV - 1; ++v) bv[v] = V::load(b + v * V::lanes);
-            if constexpr (MaskB)
-                bv[NV - 1] = V::load_mask(b + (NV - 1) * V::lanes, tail);
+            for (int v = 0; v < NV - 1; ++v) V::store(c + v * V::lanes, acc[i][v]);
+            if (whole)
+                V::store(c + (NV - 1) * V::lanes, acc[i][NV - 1]);
             else
-                bv[NV - 1] = V::load(b + (NV - 1) * V::lanes);
-#pragma GCC unroll 16
-            for (int i = 0; i < MR; ++i) {
-                const Reg av = V::spread(a[i / 3] + (i % 3) * a_row);
-#pragma GCC unroll 4
-                for (int v = 0; v < NV; ++v) acc[i][v] = V::fma(av, bv[v], acc[i][v]);
-            }
-            b += b_k;
-#pragma GCC unroll 8
-            for (int g = 0; g < groups; ++g) a[g] += a_k;
-        };
-        std::int64_t k = seg->k;
-        for (; k >= 8; k -= 8) {
-            V::prefetch_far(fetch0);
-            fetch0 += step0;
-#pragma GCC unroll 4
-            for (int u = 0; u < 4; ++u) step();
-            V::prefetch_far(fetch1);
-            fetch1 += step1;
-#pragma GCC unroll 4
-            for (int u = 0; u < 4; ++u) step();
+                V::store_mask(c + (NV - 1) * V::lanes, tail, acc[i][NV - 1]);
+            c += call.c_row;
         }
-#pragma GCC unroll 1
-        for (; k > 0; --k) step();
-    }
-    if (call.not_finite) {
-        // NaN and infinity times zero are NaN. The lanes beyond the mask hold what A made of zeros: NaN only where A's
-        // row is not finite, and then nor are its other sums.
-        Reg nan = V::zero();
-#pragma GCC unroll 16
-        for (int i = 0; i < MR; ++i)
-#pragma GCC unroll 4
-            for (int v = 0; v < NV; ++v) nan = V::fma(acc[i][v], V::zero(), nan);
-        if (V::any_nan(nan)) *call.not_finite = true;
-    }
-    Real* c = call.c;
-    const bool whole = call.last_lanes == V::lanes;  // masked stores are slow on some processors
-#pragma GCC unroll 16
-    for (int i = 0; i < MR; ++i) {
-#pragma GCC unroll 4
-        for (int v = 0; v < NV - 1; ++v) V::store(c + v * V::lanes, acc[i][v]);
-        if (whole)
-            V::store(c + (NV - 1) * V::lanes, acc[i][NV - 1]);
-        else
-            V::store_mask(c + (NV - 1) * V::lanes, tail, acc[i][NV - 1]);
-        c += call.c_row;
     }
 }
 

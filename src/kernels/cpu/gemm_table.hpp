@@ -33,6 +33,7 @@ struct MicroCall {
     // Two streams fetched towards the second-level cache, one line each per eight steps of k (step 0: nothing).
     const char* fetch[2];
     std::int64_t fetch_step[2];
+    std::int64_t panels;         // so many side by side, all of whole vectors; 0: one
     const R* c_next;             // the micro-tile that follows, or null
     bool* not_finite;            // set where what is stored holds NaN or infinity; null: nobody looks
     const Lookahead* lookahead;  // two per segment, or null
