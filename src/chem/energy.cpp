@@ -538,15 +538,17 @@ void Calculation::correlate() {
         told = quarters;
         say(fmt::format("{:5} % {:43.2f} s", 25 * told, now_seconds() - start));
     };
-    const auto of_triples =
-        fitted() ? fitted_triples_integrals(b, triples_run(result_.virtuals), mo, work_) : stored_triples_integrals(mo);
+    const auto of_triples = fitted() ? fitted_triples_integrals(b, mo, work_) : stored_triples_integrals(mo);
     const auto triples = triples_energy(of_triples, orbitals, cc_result.amplitudes, work_.workers(), tell);
     if (!triples.why_not.empty()) warn(triples.why_not);
     result_.triples = triples.energy;
     result_.triples_flops = triples.flops;
     result_.device_triples_flops = triples.device_flops;
     result_.triples_seconds = now_seconds() - start;
-    say(fmt::format("(T) {:.10f} in {:.2f} s", result_.triples, result_.triples_seconds));
+    say(fmt::format("(T) {:.10f} in {:.2f} s{}", result_.triples, result_.triples_seconds,
+                    triples.operands_seconds > 0
+                        ? fmt::format(", {:.2f} s until a device had the operands", triples.operands_seconds)
+                        : ""));
 }
 
 /// MP2 in tensors that the ranks share.

@@ -131,4 +131,24 @@ RealTensor rows_of(const RealTensor& x, std::int64_t first, const Tiling& rows, 
         threads);
 }
 
+RealTensor columns_of(const RealTensor& x, std::int64_t first, const Tiling& columns, int threads) {
+    const Tiling &aux = x.grid().tiling(0), &rows = x.grid().tiling(1), &all = x.grid().tiling(2);
+    return RealTensor::generate(
+        Shape::dense(TileGrid{aux, rows, columns}),
+        [&](const TileInfo& info, std::span<double> out) {
+            const auto width = info.extents[2], begin = first + info.begin[2];
+            // From each tile that the columns meet.
+            for (std::int64_t c = 0; c < width;) {
+                const auto tile = all.tile_of(ElementIndex{begin + c}).value;
+                const auto pitch = all.size(TileIndex{tile}), at = begin + c - all.begin(TileIndex{tile}).value;
+                const auto count = std::min(width - c, pitch - at);
+                const double* from = x.tile({info.coordinates[0], info.coordinates[1], tile}).data() + at;
+                for (std::int64_t row = 0; row < info.extents[0] * info.extents[1]; ++row)
+                    std::copy_n(from + row * pitch, count, out.data() + row * width + c);
+                c += count;
+            }
+        },
+        threads);
+}
+
 }  // namespace tessera::chem

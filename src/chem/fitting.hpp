@@ -44,5 +44,7 @@ struct FittedOrbitals {
 FittedOrbitals transform(const Fitting& fitting, const Orbitals& orbitals, Transform what, TensorWork& work);
 /// x[Q][a][c] of the a from `first`, as many as the tiling has, in tiles of that tiling.
 RealTensor rows_of(const RealTensor& x, std::int64_t first, const Tiling& rows, int threads);
+/// x[Q][k][c] of the c from `first`, likewise.
+RealTensor columns_of(const RealTensor& x, std::int64_t first, const Tiling& columns, int threads);
 
 }  // namespace tessera::chem

@@ -119,9 +119,8 @@ std::int64_t of_correlation(const MemoryQuestion& q) {
         field.reset();
         mo.vvvv = {};
         dry.release();
-        triples_energy(
-            q.rifit ? fitted_triples_integrals(b, triples_run(q.virtuals), mo, work) : stored_triples_integrals(mo),
-            orbitals, t, q.workers, {});
+        triples_energy(q.rifit ? fitted_triples_integrals(b, mo, work) : stored_triples_integrals(mo), orbitals, t,
+                       q.workers, {});
     }
     return dry.peak() + work.most_threads() * kernels::gemm_workspace_bytes();
 }

@@ -4,135 +4,223 @@
 #include <array>
 #include <atomic>
 #include <exception>
+#include <memory>
+#include <optional>
 #include <thread>
 
+#include "base/clock.hpp"
 #include "base/units.hpp"
+#include "chem/triples_block.hpp"
+#include "chem/triples_rows.hpp"
 #include "comm/same_on_all.hpp"
 #include "device/discovery.hpp"
 #include "device/fused.hpp"
+#include "device/products.hpp"
 
 namespace tessera::chem {
 
 namespace {
 
-constexpr std::int64_t kLane = 8, kLoop = 4;  // the kernel's tile: 8 of one occupied index, 4 of the others
+constexpr std::int64_t kLane = 8, kLoop = 4;  // the kernel's tiles
 
 std::int64_t round_up(std::int64_t x, std::int64_t unit) { return (x + unit - 1) / unit * unit; }
 
-/// The tensors of the correction in the memory of one device.
-class DeviceTensors {
+device::DeviceBuffer buffer_of(std::int64_t doubles) {
+    return device::DeviceBuffer(static_cast<std::size_t>(doubles) * 8);
+}
+double* data_of(const device::DeviceBuffer& x) { return static_cast<double*>(x.data()); }
+
+/// What the device of this thread holds, and its work.
+class Worker {
   public:
-    explicit DeviceTensors(const kernels::ClosedShellTensors& host) : device_(host) {
-        const auto o = host.occupied, v = host.virtuals;
-        const double** to[] = {&device_.t1,
-                               &device_.t2,
-                               &device_.ovov,
-                               &device_.ovvv,
-                               &device_.ooov,
-                               &device_.occupied_energies,
-                               &device_.virtual_energies};
-        const std::int64_t count[] = {o * v, o * o * v * v, o * o * v * v, o * v * v * v, o * o * o * v, o, v};
-        for (std::size_t n = 0; n < buffers_.size(); ++n) {
-            const auto bytes = static_cast<std::size_t>(count[n]) * sizeof(double);
-            buffers_[n] = device::DeviceBuffer(bytes);
-            device::copy_to_device(buffers_[n].data(), *to[n], bytes);
-            *to[n] = static_cast<const double*>(buffers_[n].data());
+    Worker(const DeviceTriplesInput& host, std::span<const TriplesPart> parts,
+           std::span<const std::vector<device::OrbitRow>> rows_of_parts, std::int64_t most_rows, std::size_t chunks)
+        : host_(host),
+          parts_(parts),
+          rows_of_parts_(rows_of_parts),
+          most_rows_(most_rows),
+          x_(host.tensors),
+          energies_(buffer_of(static_cast<std::int64_t>(chunks))) {
+        const auto o = x_.occupied, v = x_.virtuals;
+        upload(x_.t1, o * v);
+        upload(x_.t2, o * o * v * v);
+        upload(x_.occupied_energies, o);
+        upload(x_.virtual_energies, v);
+        slab_ = buffer_of(std::min(o, kLoop) * v * v * v);
+        x_.ovvv = data_of(slab_);
+        if (host.auxiliary == 0) {
+            upload(x_.ovov, o * o * v * v);
+            upload(x_.ooov, o * o * o * v);
+            return;
         }
+        oo_ = host.oo;
+        ov_ = host.ov;
+        vv_ = host.vv;
+        upload(oo_, host.auxiliary * o * o);
+        upload(ov_, host.auxiliary * o * v);
+        upload(vv_, host.auxiliary * v * v);
+        double* const ovov = reserve(o * o * v * v);
+        double* const ooov = reserve(o * o * o * v);
+        product(ovov, ov_, o * v, o * v, ov_, o * v);
+        product(ooov, oo_, o * o, o * o, ov_, o * v);
+        x_.ovov = ovov;
+        x_.ooov = ooov;
     }
-    const kernels::ClosedShellTensors& tensors() const { return device_; }
+
+    /// Asynchronous, once the operands of its part are packed.
+    void start(const TriplesChunk& chunk, std::size_t number) {
+        if (!kernel_ || part_ != chunk.part) pack(chunk.part);
+        kernel_->run_rows(static_cast<const device::OrbitRow*>(rows_.data()) + chunk.first, chunk.count,
+                          data_of(energies_) + number, work_.handle());
+        done_[turn_++ % 2].record(work_.handle());
+    }
+    /// Waits for the one before the last one that was started, or for the last one; `number` is which.
+    double energy(std::size_t number, bool last) const {
+        done_[(last ? turn_ + 1 : turn_) % 2].wait();
+        double value = 0;
+        device::copy_to_host(&value, data_of(energies_) + number, sizeof value, copies_.handle());
+        return value;
+    }
 
   private:
-    kernels::ClosedShellTensors device_;
-    std::array<device::DeviceBuffer, 7> buffers_;
-};
+    void upload(const double*& x, std::int64_t count) {
+        double* const to = reserve(count);
+        device::copy_to_device(to, x, static_cast<std::size_t>(count) * 8, work_.handle());
+        x = to;
+    }
+    double* reserve(std::int64_t count) {
+        buffers_.push_back(buffer_of(count));
+        return data_of(buffers_.back());
+    }
+    /// c = a^T b, summed over Q; a has `columns` columns of `lda`.
+    void product(double* c, const double* a, std::int64_t lda, std::int64_t columns, const double* b, std::int64_t n) {
+        const device::MatrixProduct p{c, a, b, columns, n, host_.auxiliary, n, lda, n, true};
+        products_.run({&p, 1}, work_.handle());
+    }
+    /// All operands of a part; (kc|ad) for four k at a time, which is made here or sent.
+    void pack(std::size_t part) {
+        kernel_.reset();
+        part_ = part;
+        const TriplesPart& p = parts_[part];
+        triples_block(x_, p.begin, p.extent, block_);
+        device::OrbitTable table;
+        table.most_rows = most_rows_;
+        for (int n = 0; n < static_cast<int>(block_.terms.size()); ++n)
+            if (const auto* at = block_.terms[static_cast<std::size_t>(n)].a.data;
+                at >= data_of(slab_) && at < data_of(slab_) + slab_.bytes() / 8)
+                table.in_pieces.push_back(n);
+        kernel_.emplace(block_.extents, block_.terms, block_.epilogue, table);
+        kernel_->pack(work_.handle());
+        const auto o = x_.occupied, v = x_.virtuals;
+        for (std::int64_t k = 0; k < o; k += kLoop) {
+            const auto count = std::min(kLoop, o - k);
+            if (host_.auxiliary > 0)
+                product(data_of(slab_), ov_ + k * v, o * v, count * v, vv_, v * v);
+            else
+                device::copy_to_device(slab_.data(), host_.tensors.ovvv + k * v * v * v,
+                                       static_cast<std::size_t>(count * v * v * v) * 8, work_.handle());
+            for (const int term : table.in_pieces)
+                kernel_->pack_piece(term, static_cast<int>(k / kLoop), work_.handle());
+        }
+        const auto& rows = rows_of_parts_[part];
+        const auto bytes = rows.size() * sizeof(device::OrbitRow);
+        if (rows_.bytes() < bytes) rows_ = device::DeviceBuffer(bytes);
+        device::copy_to_device(rows_.data(), rows.data(), bytes, work_.handle());  // waits for all of it
+    }
 
-struct BlockResult {
-    double energy = 0, flops = 0;
+    const DeviceTriplesInput& host_;
+    std::span<const TriplesPart> parts_;
+    std::span<const std::vector<device::OrbitRow>> rows_of_parts_;
+    std::int64_t most_rows_;
+    kernels::ClosedShellTensors x_;  // of the device
+    const double *oo_ = nullptr, *ov_ = nullptr, *vv_ = nullptr;
+    device::Stream work_, copies_;
+    device::Event done_[2];
+    std::size_t turn_ = 0;
+    std::vector<device::DeviceBuffer> buffers_;
+    device::DeviceBuffer slab_, rows_, energies_;
+    device::MatrixProducts products_;
+    kernels::ClosedShellBlock block_;
+    std::optional<device::DeviceFused> kernel_;
+    std::size_t part_ = 0;
 };
-
-BlockResult run_block(const kernels::ClosedShellTensors& x, const TripleBlock& b) {
-    kernels::ClosedShellBlock block;
-    kernels::closed_shell_block(x, {b.k.begin, b.j.begin, b.i.begin}, {b.k.extent, b.j.extent, b.i.extent}, block);
-    block.epilogue.scale *= b.orders;
-    const device::DeviceFused kernel(block.extents, block.terms, block.epilogue);
-    kernel.run();
-    return {kernel.energy(), kernels::fused_flops(block.extents, block.terms)};
-}
 
 }  // namespace
 
-std::vector<TripleBlock> device_blocks(std::int64_t occupied, std::int64_t longest_k) {
-    std::vector<TripleBlock> out;
-    const auto add = [&](TripleBlock::Range k, TripleBlock::Range j, TripleBlock::Range i, double orders) {
-        for (std::int64_t first = 0; first < k.extent; first += longest_k)
-            out.push_back({{k.begin + first, std::min(longest_k, k.extent - first)}, j, i, orders});
-    };
-    // k below both others: six orders. j and i of one tile with a k outside of it: three. All of one tile: all orders
-    // are in the block.
-    for (std::int64_t j = 0; j < occupied; j += kLoop) {
-        const TripleBlock::Range tile{j, std::min(kLoop, occupied - j)};
-        const auto end = j + tile.extent;
-        for (std::int64_t i = end; i < occupied; i += kLoop) add({0, j}, tile, {i, std::min(kLoop, occupied - i)}, 6);
-        add({0, j}, tile, tile, 3);
-        add({end, occupied - end}, tile, tile, 3);
-        add(tile, tile, tile, 1);
-    }
-    return out;
-}
-
-double device_triples_bytes(std::int64_t occupied, std::int64_t virtuals, std::int64_t longest_k, int multiprocessors) {
-    const auto o = static_cast<double>(occupied), v = static_cast<double>(virtuals);
-    const auto k = static_cast<double>(round_up(std::min(longest_k, occupied), kLane));
-    const auto po = static_cast<double>(round_up(occupied, kLane)), pv = static_cast<double>(round_up(virtuals, kLane));
-    const auto l = static_cast<double>(kLane);
-    const double tensors = o * v * v * v + 2 * o * o * v * v + o * o * o * v + o * v + o + v;
-    // Each occupied index is in two of the six operands (v v v) and in four of the six (o v v); those of the sum over
-    // occupied orbitals likewise. All is padded to whole tiles, as if every one were the longest.
-    const double packed = 2 * (k + 2 * l) * pv * pv * pv + 2 * (2 * k * l + l * l) * pv * pv +
-                          2 * po * (2 * k * l + l * l) * pv + 2 * po * (k + 2 * l) * pv * pv;
-    const double singles = 2 * (3 * k * l * pv * pv + 3 * k * pv);
-    const double tiles = pv / kLoop;
-    const double orbits = k / kLane * 4 * tiles * (tiles + 1) * (tiles + 2) / 6;
+double device_triples_bytes(std::int64_t occupied, std::int64_t virtuals, std::int64_t auxiliary, std::int64_t longest,
+                            int multiprocessors) {
+    const auto o = static_cast<double>(occupied), v = static_cast<double>(virtuals), q = static_cast<double>(auxiliary);
+    const auto po = static_cast<double>(round_up(occupied, kLoop));
+    const auto g = static_cast<double>(round_up(std::min(longest, virtuals), kLane));
+    const auto sum = static_cast<double>(round_up(occupied + virtuals, kLane));
+    const double tensors = 2 * o * o * v * v + o * o * o * v + o * v + o + v + q * (o * o + o * v + v * v);
+    const double slab = static_cast<double>(std::min(occupied, kLoop)) * v * v * v;
+    // Six splits, each with an operand of two virtual orbitals and one of two occupied ones; and three disconnected
+    // terms.
+    const double packed = 6 * sum * (po * g * g + po * po * g) + 3 * (2 * po * g + po * po * g * g);
+    const double tiles = po / kLoop, orbits = tiles * (tiles + 1) * (tiles + 2) / 6;
+    const double most_rows = std::min(65536.0, 1 + 1e13 / (12 * 128 * po * po * po * (o + v)));
+    const double rows = 20 * (g / kLoop) * (g / kLoop) * (g / kLane + 1);
     const double scratch = 2.0 * multiprocessors * 6 * 8192;
-    return 8 * (tensors + packed + singles + 8 * orbits + scratch) +
-           (32 << 20);  // tables, and the allocator's rounding
+    return 8 * (tensors + slab + packed + 8 * orbits * most_rows + scratch) + rows +
+           (48 << 20);  // tables, the description of a product, and the allocator's rounding
 }
 
-TriplesResult device_triples(const kernels::ClosedShellTensors& host, std::span<const int> devices, std::int64_t memory,
+TriplesResult device_triples(const DeviceTriplesInput& input, std::span<const int> devices, std::int64_t memory,
                              Communicator& ranks, const TriplesProgress& progress) {
     TriplesResult out;
+    const auto o = input.tensors.occupied, v = input.tensors.virtuals;
     // All ranks must cut alike.
     int most = 0;
     for (const int d : devices) most = std::max(most, device::info(d).multiprocessors);
     const int multiprocessors = static_cast<int>(largest_on_all(ranks, most));
-    std::int64_t longest_k = round_up(host.occupied, kLane);
-    const auto bytes = [&] { return device_triples_bytes(host.occupied, host.virtuals, longest_k, multiprocessors); };
-    while (longest_k > kLane && bytes() > static_cast<double>(memory)) longest_k -= kLane;
+    std::int64_t longest = round_up(v, kLane);
+    const auto bytes = [&] { return device_triples_bytes(o, v, input.auxiliary, longest, multiprocessors); };
+    for (std::int64_t ranges = 2; longest > kLane && bytes() > static_cast<double>(memory); ++ranges)
+        longest = round_up((v + ranges - 1) / ranges, kLane);
     if (bytes() > static_cast<double>(memory)) {
         out.why_not = "(T) needs " + format_bytes(static_cast<std::int64_t>(std::min(bytes(), 9e18))) +
                       " on a device, which may take " + format_bytes(memory) + ": it ran on the cores";
         return out;
     }
-    std::vector<TripleBlock> mine;
-    const auto all = device_blocks(host.occupied, longest_k);
-    for (auto n = static_cast<std::size_t>(ranks.rank()); n < all.size(); n += static_cast<std::size_t>(ranks.size()))
-        mine.push_back(all[n]);
+    kernels::check_denominators({o, o, o, v, v, v}, {input.tensors.occupied_energies, input.tensors.occupied_energies,
+                                                     input.tensors.occupied_energies, input.tensors.virtual_energies,
+                                                     input.tensors.virtual_energies, input.tensors.virtual_energies});
+    const auto parts = triples_parts(v, longest);
+    std::vector<std::vector<device::OrbitRow>> rows;
+    for (const auto& p : parts) rows.push_back(device_rows(p));
+    const auto chunks = triples_chunks(rows, o, v);
+    std::int64_t most_rows = 0;
+    for (const auto& c : chunks) most_rows = std::max(most_rows, c.count);
 
-    // Each entry takes the next block; the sum is in their order, whoever did them.
-    std::vector<BlockResult> results(mine.size());
+    // Ranks take the chunks in turn; each entry takes the next one of its rank.
+    std::vector<double> energies(chunks.size(), 0.0);
     std::vector<std::exception_ptr> failures(devices.size());
-    std::atomic<std::size_t> next = 0;
+    const auto size = static_cast<std::size_t>(ranks.size());
+    std::atomic<std::size_t> next = static_cast<std::size_t>(ranks.rank()), done = 0;
+    const double begin = now_seconds();
     const auto work = [&](std::size_t entry) {
         try {
             device::set_current(devices[entry]);
-            const DeviceTensors x(host);
-            for (std::size_t n; (n = next.fetch_add(1)) < mine.size();) {
-                results[n] = run_block(x.tensors(), mine[n]);
-                if (entry == 0 && progress) progress(static_cast<double>(n + 1), static_cast<double>(mine.size()));
+            Worker worker(input, parts, rows, most_rows, chunks.size());
+            // One is in work while the next one waits on the device.
+            std::optional<std::size_t> before;
+            const auto take = [&](std::size_t of, bool last) {
+                energies[of] = worker.energy(of, last);
+                const auto ready = done.fetch_add(1) + 1;
+                if (entry == 0 && progress)
+                    progress(static_cast<double>(ready * size), static_cast<double>(chunks.size()));
+            };
+            for (std::size_t n; (n = next.fetch_add(size)) < chunks.size();) {
+                worker.start(chunks[n], n);
+                if (entry == 0 && !before) out.operands_seconds = now_seconds() - begin;
+                if (before) take(*before, false);
+                before = n;
             }
+            if (before) take(*before, true);
         } catch (...) {
             failures[entry] = std::current_exception();
-            next = mine.size();
+            next = chunks.size();
         }
     };
     {
@@ -142,11 +230,9 @@ TriplesResult device_triples(const kernels::ClosedShellTensors& host, std::span<
     }
     for (const auto& failure : failures)
         if (failure) std::rethrow_exception(failure);
-    for (const auto& r : results) {
-        out.energy += r.energy;
-        out.flops += r.flops;
-    }
-    out.device_flops = out.flops;
+    if (size > 1) ranks.sum(std::span<double>(energies));  // each is zero on all ranks but one
+    out.energy = tree_sum(energies);
+    out.flops = out.device_flops = triples_flops(o, v);
     return out;
 }
 

@@ -1,31 +1,29 @@
 #pragma once
-// The (T) correction on devices.
+// The (T) correction on devices: rows of virtual orbitals (triples_rows.hpp) against all occupied ones, operands made
+// and packed on the device once for all of them.
 
 #include <span>
-#include <vector>
 
 #include "chem/triples_energy.hpp"
 #include "tessera/kernels/triples.hpp"
 
 namespace tessera::chem {
 
-/// A block of occupied orbitals that stands for several orders of i, j, k.
-struct TripleBlock {
-    struct Range {
-        std::int64_t begin, extent;
-    } k, j, i;
-    double orders;
+/// Arrays of the host, row-major. With fitted integrals B(Q|pq), of which the device makes what it needs; else stored
+/// ones, in `tensors`.
+struct DeviceTriplesInput {
+    kernels::ClosedShellTensors tensors;
+    std::int64_t auxiliary = 0;  // functions Q; none with stored integrals
+    const double *oo = nullptr, *ov = nullptr, *vv = nullptr;
 };
-/// Blocks for tiles of the device's kernel: every triple is in exactly one of them, up to its order. At most
-/// `longest_k` of k at a time.
-std::vector<TripleBlock> device_blocks(std::int64_t occupied, std::int64_t longest_k);
 
-/// Bytes on a device for the tensors and any one of the blocks, at most.
-double device_triples_bytes(std::int64_t occupied, std::int64_t virtuals, std::int64_t longest_k, int multiprocessors);
+/// Bytes on a device, at most, with ranges of at most `longest` virtual orbitals.
+double device_triples_bytes(std::int64_t occupied, std::int64_t virtuals, std::int64_t auxiliary, std::int64_t longest,
+                            int multiprocessors);
 
-/// This rank's share of (T), on each of the devices with at most `memory` bytes (the same on all ranks); nothing where
-/// that is too little.
-TriplesResult device_triples(const kernels::ClosedShellTensors& host, std::span<const int> devices, std::int64_t memory,
+/// (T) on each of the devices of each rank, with at most `memory` bytes (the same on all ranks); nothing where that is
+/// too little. All ranks get all of it.
+TriplesResult device_triples(const DeviceTriplesInput& input, std::span<const int> devices, std::int64_t memory,
                              Communicator& ranks, const TriplesProgress& progress);
 
 }  // namespace tessera::chem

@@ -1,11 +1,14 @@
 #include "chem/triples_energy.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 
 #include "chem/dense_array.hpp"
+#include "chem/triples_block.hpp"
 #include "chem/triples_device.hpp"
+#include "chem/triples_rows.hpp"
 #include "device/sharing.hpp"
 #include "tessera/comm/world.hpp"
 
@@ -13,158 +16,182 @@ namespace tessera::chem {
 
 namespace {
 
-/// (kc|ad) of the runs of k that are in use.
+constexpr std::int64_t kPanelBytes = std::int64_t{768} << 20;  // of (kc|ad) at a time, where it is made
+
+/// (kc|ad) of the ranges of c and a that are in use.
 class Panels {
   public:
-    Panels(const TriplesIntegrals& from, std::int64_t occupied) : from_(from), runs_(even_tiling(occupied, from.run)) {}
-    const Tiling& runs() const { return runs_; }
-    /// These three, which may be the same, and no others.
-    void hold(std::array<std::int64_t, 3> wanted) {
-        std::erase_if(held_, [&](const auto& x) { return std::ranges::find(wanted, x.first) == wanted.end(); });
-        for (const auto run : wanted)
-            if (!held_.contains(run))
-                held_.emplace(run, *from_.ovvv(runs_.begin(TileIndex{run}).value, runs_.size(TileIndex{run})));
-    }
-    /// Of k and those after it in its run.
-    const double* from(std::int64_t k, std::int64_t virtuals) const {
-        const auto run = runs_.tile_of(ElementIndex{k});
-        return held_.at(run.value).data() + (k - runs_.begin(run).value) * virtuals * virtuals * virtuals;
+    Panels(const TriplesIntegrals& from, int threads) : from_(from), threads_(threads) {}
+    /// Those of a part, and no others.
+    VirtualPanels of(const TriplesPart& part) {
+        VirtualPanels out;
+        out.first = part.begin;
+        out.extent = part.extent;
+        const auto key = [&](std::size_t p, std::size_t q) { return std::pair(part.begin[p], part.begin[q]); };
+        std::erase_if(held_, [&](const auto& x) {
+            for (std::size_t p = 0; p < 3; ++p)
+                for (std::size_t q = 0; q < 3; ++q)
+                    if (p != q && x.first == key(p, q)) return false;
+            return true;
+        });
+        for (std::size_t p = 0; p < 3; ++p)
+            for (std::size_t q = 0; q < 3; ++q) {
+                if (p == q) continue;
+                const auto range = [&](std::size_t n) {
+                    return ElementRange{part.begin[n], part.begin[n] + part.extent[n]};
+                };
+                if (!held_.contains(key(p, q))) held_.try_emplace(key(p, q), *from_.ovvv(range(p), range(q)), threads_);
+                out.at[p][q] = held_.at(key(p, q)).data();
+            }
+        return out;
     }
 
   private:
     const TriplesIntegrals& from_;
-    Tiling runs_;
-    std::map<std::int64_t, DenseArray> held_;
+    int threads_;
+    std::map<std::pair<std::int64_t, std::int64_t>, DenseArray> held_;
 };
 
-void on_cores(kernels::ClosedShellTensors x, Panels& panels, int threads, int rank, int size,
-              const TriplesProgress& progress, TriplesResult& out) {
+/// All of (kc|ad) where it is small or stored anyway, else the six panels of three ranges.
+std::int64_t longest_range(std::int64_t occupied, std::int64_t virtuals, bool fitted) {
+    const auto all = (virtuals + 7) / 8 * 8;
+    const double row = 8.0 * static_cast<double>(occupied * virtuals), most = static_cast<double>(kPanelBytes);
+    if (!fitted || row * static_cast<double>(virtuals * virtuals) <= most) return all;
+    return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::sqrt(most / (6 * row))) / 8 * 8, 8, all);
+}
+
+double on_cores(const kernels::ClosedShellTensors& x, Panels& panels, std::span<const TriplesPart> parts, int threads,
+                Communicator& ranks, const TriplesProgress& progress) {
     kernels::FusedWorkspace workspace;
     kernels::FusedOptions options;
     options.threads = threads;
     options.workspace = &workspace;
-    using Range = TripleBlock::Range;
-    const auto add = [&](Range k, Range j, Range i, double orders) {
-        if (k.extent < 1 || i.extent < 1) return;
-        kernels::ClosedShellBlock block;
-        x.ovvv_from = {panels.from(k.begin, x.virtuals), panels.from(j.begin, x.virtuals),
-                       panels.from(i.begin, x.virtuals)};
-        kernels::closed_shell_block(x, {k.begin, j.begin, i.begin}, {k.extent, j.extent, i.extent}, block);
-        block.epilogue.scale *= orders;
-        out.energy += kernels::fused_energy(block.extents, block.terms, block.epilogue, options);
-        out.flops += kernels::fused_flops(block.extents, block.terms);
-    };
-    // All orders of i, j, k give the same energy. For each j: all k < j < i at once, which stand for six orders, then
-    // all (k, j, j), for three; k = j adds nothing. The kernel runs its vectors along the longest of the ranges.
-    // Where (kc|ad) comes in runs of k, so do k, j and i. Ranks take the j in turn.
-    const auto runs = panels.runs().tile_count();
-    const auto range = [&](std::int64_t run) {
-        return Range{panels.runs().begin(TileIndex{run}).value, panels.runs().size(TileIndex{run})};
-    };
-    double done = 0;
-    const double total = static_cast<double>(x.occupied * (runs + 1) * (runs + 2) / 6);
-    for (std::int64_t rk = 0; rk < runs; ++rk)
-        for (std::int64_t ri = rk; ri < runs; ++ri)
-            for (std::int64_t rj = rk; rj <= ri; ++rj) {
-                panels.hold({rk, rj, ri});
-                const Range all_k = range(rk), all_j = range(rj), all_i = range(ri);
-                const auto end_i = all_i.begin + all_i.extent;
-                for (auto j = all_j.begin; j < all_j.begin + all_j.extent; ++j) {
-                    if (j % size != rank) continue;
-                    const auto first_i = std::max(all_i.begin, j + 1);
-                    add({all_k.begin, std::min(all_k.extent, j - all_k.begin)}, {j, 1}, {first_i, end_i - first_i}, 6);
-                    // Each run of k once for each j: with the j of the last run, and those after it with the first.
-                    if (rj == ri)
-                        add(all_k, {j, 1}, {j, 1}, 3);
-                    else if (rj == rk)
-                        add(all_i, {j, 1}, {j, 1}, 3);
-                    if (progress) progress(std::min(done += size, total), total);
-                }
+    std::vector<std::vector<TriplesBox>> boxes;
+    double total = 0, done = 0;
+    for (const auto& part : parts) {
+        boxes.push_back(core_boxes(part));
+        total += static_cast<double>(boxes.back().size());
+    }
+    std::vector<double> energies;  // of all boxes, zero where they are another rank's
+    kernels::ClosedShellBlock block;
+    for (std::size_t p = 0; p < parts.size(); ++p) {
+        const VirtualPanels here = panels.of(parts[p]);
+        for (const auto& box : boxes[p]) {
+            energies.push_back(0);
+            if (static_cast<int>(energies.size() % static_cast<std::size_t>(ranks.size())) == ranks.rank()) {
+                triples_block(x, box.begin, box.extent, block, &here);
+                block.epilogue.scale *= box.orders;
+                energies.back() = kernels::fused_energy(block.extents, block.terms, block.epilogue, options);
             }
+            if (progress) progress(++done, total);
+        }
+    }
+    if (ranks.size() > 1) ranks.sum(std::span<double>(energies));
+    return tree_sum(energies);
 }
 
-/// The kernel's own copies of its operands, in whole vectors, with at most `most` occupied orbitals in k, j and i.
-std::int64_t workspace_bytes(std::int64_t occupied, std::int64_t virtuals, std::int64_t most) {
-    const auto o = most + 8, v = (virtuals + 3) / 4 * 4;
-    return 8 * (2 * o * v * v * v + 4 * o * occupied * v * v);
+/// The kernel's own copies of the operands of a box, in whole vectors.
+std::int64_t workspace_bytes(std::int64_t occupied, std::int64_t virtuals) {
+    const auto o = occupied + 4;
+    return 8 * (virtuals + 2 * o) * (4 * 32 * 8 + 2 * 8 * 8 + (2 * 32 + 4 * 8) * o) * o;
+}
+
+/// B goes there, or stored integrals.
+TriplesResult on_devices(const kernels::ClosedShellTensors& x, const TriplesIntegrals& integrals,
+                         const TensorWorkers& workers, std::int64_t memory, Communicator& ranks,
+                         const TriplesProgress& progress) {
+    DeviceTriplesInput input;
+    input.tensors = x;
+    const int threads = workers.here.threads;
+    if (const FittedOrbitals* b = integrals.fitted) {
+        const DenseArray oo(b->oo, threads), ov(b->ov, threads), vv(b->vv, threads);
+        input.auxiliary = b->ov.grid().tiling(0).extent();
+        input.oo = oo.data();
+        input.ov = ov.data();
+        input.vv = vv.data();
+        return device_triples(input, workers.here.devices, memory, ranks, progress);
+    }
+    const DenseArray ooov(integrals.ooov(), threads), ovvv(*integrals.ovvv({}, {}), threads);
+    const DenseArray ovov(permute(integrals.oovv(), {0, 2, 1, 3}, threads), threads);
+    input.tensors.ooov = ooov.data();
+    input.tensors.ovov = ovov.data();
+    input.tensors.ovvv = ovvv.data();
+    return device_triples(input, workers.here.devices, memory, ranks, progress);
 }
 
 }  // namespace
 
+double triples_flops(std::int64_t occupied, std::int64_t virtuals) {
+    const auto o = static_cast<double>(occupied), v = static_cast<double>(virtuals);
+    return 2 * v * v * v * (v + o) * o * (o + 1) * (o + 2);
+}
+
 TriplesIntegrals stored_triples_integrals(const MoIntegrals& integrals) {
-    return {&integrals.oovv, &integrals.ooov,
-            [&](std::int64_t, std::int64_t) {
+    return {[&]() -> const RealTensor& { return integrals.oovv; },
+            [&]() -> const RealTensor& { return integrals.ooov; }, nullptr,
+            [&](ElementRange, ElementRange) {
                 return std::shared_ptr<const RealTensor>(std::shared_ptr<const RealTensor>(), &integrals.ovvv);
             },
-            integrals.ovvv.grid().tiling(0).extent()};
+            0, nullptr};
 }
 
-TriplesIntegrals fitted_triples_integrals(const FittedOrbitals& b, std::int64_t run, MoIntegrals& kept,
-                                          TensorWork& work) {
-    kept.oovv = work.product("Qia,Qjb->ijab", b.ov, b.ov);
-    kept.ooov = work.product("Qki,Qlc->kilc", b.oo, b.ov);
-    return {&kept.oovv, &kept.ooov,
-            [&](std::int64_t first, std::int64_t count) {
-                const RealTensor rows = rows_of(b.ov, first, even_tiling(count, count), work.threads());
-                return std::make_shared<const RealTensor>(work.product("Qkc,Qad->kcad", rows, b.vv));
+TriplesIntegrals fitted_triples_integrals(const FittedOrbitals& b, MoIntegrals& kept, TensorWork& work) {
+    return {[&]() -> const RealTensor& { return kept.oovv = work.product("Qia,Qjb->ijab", b.ov, b.ov); },
+            [&]() -> const RealTensor& { return kept.ooov = work.product("Qki,Qlc->kilc", b.oo, b.ov); }, &b,
+            [&](ElementRange c, ElementRange a) {
+                const auto tiles = [](ElementRange x) { return even_tiling(x.hi - x.lo, 32); };
+                const RealTensor columns = columns_of(b.ov, c.lo, tiles(c), work.threads());
+                const RealTensor rows = rows_of(b.vv, a.lo, tiles(a), work.threads());
+                return std::make_shared<const RealTensor>(work.product("Qkc,Qad->kcad", columns, rows));
             },
-            run};
-}
-
-std::int64_t triples_run(std::int64_t virtuals) {
-    return std::max<std::int64_t>(2, (std::int64_t{256} << 20) / (8 * virtuals * virtuals * virtuals));
+            0, nullptr};
 }
 
 TriplesResult triples_energy(const TriplesIntegrals& integrals, const Orbitals& orbitals, const Amplitudes& amplitudes,
                              const TensorWorkers& workers, const TriplesProgress& progress) {
     TriplesResult out;
     const int threads = workers.here.threads;
-    Communicator* const ranks = workers.here.communicator;
     kernels::ClosedShellTensors x;
     x.occupied = orbitals.occupied_count();
     x.virtuals = orbitals.virtual_count();
     if (x.occupied < 2 || x.virtuals < 1) return out;  // three electrons of one pair do not exist
     const bool dry = DryRun::current();
-    const DenseArray t1(amplitudes.t1), t2(amplitudes.t2), ooov(*integrals.ooov);
+    const DenseArray t1(amplitudes.t1, threads), t2(amplitudes.t2, threads);
     const std::optional<DenseArray> fock = integrals.fock ? std::optional<DenseArray>(*integrals.fock) : std::nullopt;
-    const DenseArray ovov(dry ? *integrals.oovv : permute(*integrals.oovv, {0, 2, 1, 3}, threads));
-    Panels panels(integrals, x.occupied);
-    if (dry) {
-        const auto last = panels.runs().tile_count() - 1;
-        panels.hold({0, std::min<std::int64_t>(1, last), last});
-        const auto most = std::min(x.occupied, 2 * panels.runs().largest_tile() + 1);
-        const DryArray copies(workspace_bytes(x.occupied, x.virtuals, most));
-        return out;
-    }
+    if (fock) x.fock = fock->data();
     x.t1 = t1.data();
     x.t2 = t2.data();
-    x.ovov = ovov.data();
-    x.ooov = ooov.data();
     x.occupied_energies = orbitals.occupied_energies.data();
     x.virtual_energies = orbitals.virtual_energies.data();
-    if (fock) x.fock = fock->data();
-
-    const int rank = ranks ? ranks->rank() : 0, size = workers.rank_count();
-    bool done_there = false;
+    Communicator& ranks = workers.here.communicator ? *workers.here.communicator : self_communicator();
     if (!workers.here.devices.empty() && fock) {
         out.why_not = "(T) with a Fock matrix between occupied and virtual orbitals runs on the cores";
-    } else if (!workers.here.devices.empty()) {
+    } else if (!workers.here.devices.empty() && !dry) {
         // Nearly what is free where nothing is said.
-        Communicator& all = ranks ? *ranks : self_communicator();
-        const DenseArray ovvv(*integrals.ovvv(0, x.occupied));
-        x.ovvv = ovvv.data();
-        const auto memory = device_memory_for(all, workers.here.devices, workers.here.device_memory);
-        out = device_triples(x, workers.here.devices, memory, all, progress);
-        done_there = out.why_not.empty();
+        const auto memory = device_memory_for(ranks, workers.here.devices, workers.here.device_memory);
+        out = on_devices(x, integrals, workers, memory, ranks, progress);
+        if (out.why_not.empty()) return out;
     }
-    if (!done_there) on_cores(x, panels, threads, rank, size, progress, out);
-    if (size > 1) {
-        double all[] = {out.energy, out.flops, out.device_flops};
-        ranks->sum(std::span<double>(all));
-        out.energy = all[0];
-        out.flops = all[1];
-        out.device_flops = all[2];
+    const DenseArray ooov(integrals.ooov(), threads);
+    const DenseArray ovov(dry ? integrals.oovv() : permute(integrals.oovv(), {0, 2, 1, 3}, threads), threads);
+    Panels panels(integrals, threads);
+    const auto parts = triples_parts(
+        x.virtuals,
+        integrals.longest > 0 ? integrals.longest : longest_range(x.occupied, x.virtuals, integrals.fitted != nullptr));
+    if (dry) {
+        panels.of(parts.front());
+        for (const auto& part : parts)
+            if (!part.same(0, 1) && !part.same(1, 2)) {  // the first that has six
+                panels.of(part);
+                break;
+            }
+        const DryArray copies(workspace_bytes(x.occupied, x.virtuals));
+        return out;
     }
+    x.ovov = ovov.data();
+    x.ooov = ooov.data();
+    out.energy = on_cores(x, panels, parts, threads, ranks, progress);
+    out.flops = triples_flops(x.occupied, x.virtuals);
     return out;
 }
 

@@ -60,6 +60,19 @@ void copy_to_host(void* to, const void* from, std::size_t bytes, StreamHandle st
 void copy_on_device(void* to, const void* from, std::size_t bytes, StreamHandle stream = nullptr);
 void fill_bytes(void* to, int value, std::size_t bytes, StreamHandle stream = nullptr);
 
+/// A stream that waits for no other one.
+class Stream {
+  public:
+    Stream();
+    ~Stream();
+    Stream(const Stream&) = delete;
+    Stream& operator=(const Stream&) = delete;
+    StreamHandle handle() const { return stream_; }
+
+  private:
+    StreamHandle stream_ = nullptr;
+};
+
 class Event {
   public:
     Event();
@@ -67,6 +80,7 @@ class Event {
     Event(const Event&) = delete;
     Event& operator=(const Event&) = delete;
     void record(StreamHandle stream = nullptr);
+    void wait() const;
     /// Waits for both.
     double seconds_since(const Event& earlier) const;
 

@@ -71,6 +71,18 @@ void Event::record(StreamHandle stream) {
     check(cudaEventRecord(static_cast<cudaEvent_t>(event_), static_cast<cudaStream_t>(stream)), "record");
 }
 
+void Event::wait() const { check(cudaEventSynchronize(static_cast<cudaEvent_t>(event_)), "wait for event"); }
+
+Stream::Stream() {
+    cudaStream_t s = nullptr;
+    check(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking), "stream");
+    stream_ = s;
+}
+
+Stream::~Stream() {
+    if (stream_ != nullptr) cudaStreamDestroy(static_cast<cudaStream_t>(stream_));
+}
+
 double Event::seconds_since(const Event& earlier) const {
     check(cudaEventSynchronize(static_cast<cudaEvent_t>(event_)), "wait for event");
     float ms = 0;

@@ -87,16 +87,26 @@ struct DeviceFused::Impl {
     int grid = 0, products = 0;
     bool ran = false;
     std::vector<PackItem> items;
+    std::size_t whole_items = 0;                // of these, packed together
+    std::vector<std::pair<int, bool>> sources;  // of the items of products: the term, and whether it is operand a
     // For whom each item is: a group, -1 - (a direct term), or kEnergies + (a role); its second operand (s, b) or its
     // first.
     static constexpr int kEnergies = 100;
     std::vector<std::pair<int, bool>> targets;
     std::vector<DirectTerm> direct_terms;
     std::int64_t pack_blocks = 0;
+    // Operands that come in pieces: the first item of each such term, one for each tile, and its thread blocks.
+    struct Pieces {
+        int term = 0;
+        std::size_t first_item = 0;
+        std::int64_t blocks = 0;
+    };
+    std::vector<Pieces> pieces;
+    std::int64_t most_rows = 0;  // of a table
     DeviceBuffer packed, item_table, direct_table, singles_table, partial, scratch, counters;
 
     Impl(const BlockExtents& extents, std::span<const FusedTerm> list, std::span<const FusedTerm> singles,
-         const FusedOutput* output, const EnergyEpilogue* epilogue) {
+         const FusedOutput* output, const EnergyEpilogue* epilogue, const OrbitTable* table = nullptr) {
         const bool closed = epilogue != nullptr && epilogue->weights == TripleWeights::closed_shell;
         finish = output != nullptr ? FusedFinish::store : closed ? FusedFinish::orbit : FusedFinish::energy;
         int contiguous = -1;
@@ -119,12 +129,13 @@ struct DeviceFused::Impl {
             params.out = output->data;
             params.accumulate = output->accumulate ? 1 : 0;
         }
+        if (table != nullptr) most_rows = table->most_rows;
         group_terms(list);
         const bool walks = can_walk(list, singles);
         if (walks) params.layout = 2;
         add_directs(list, singles);
         if (walks && epilogue != nullptr) add_energies();
-        place_operands();
+        place_operands(table != nullptr ? std::span<const int>(table->in_pieces) : std::span<const int>());
         if (walks) walk(singles);
         if (epilogue != nullptr) reserve(epilogue->scale);
     }
@@ -136,12 +147,16 @@ struct DeviceFused::Impl {
                 std::int64_t sum = 0;
                 const int number = params.groups1 + params.groups2;
                 const std::size_t before = items.size();
-                for (const FusedTerm& t : list) {
+                for (std::size_t at = 0; at < list.size(); ++at) {
+                    const FusedTerm& t = list[at];
                     const Fit fit = fit_of(t, roles);
                     if (fit.layout != layout || fit.mask != mask) continue;
                     require(sum + t.sum_extent <= INT32_MAX - 64,
                             "device triples: summed extents of {} are too long for one group", sum + t.sum_extent);
-                    for (bool s : {false, true}) add_product(t, fit, s, sum, number);
+                    for (bool s : {false, true}) {
+                        add_product(t, fit, s, sum, number);
+                        sources.emplace_back(static_cast<int>(at), s != fit.r_is_a);
+                    }
                     sum += t.sum_extent;
                 }
                 if (items.size() == before) continue;
@@ -270,7 +285,8 @@ struct DeviceFused::Impl {
         for (int n = 0; n < params.groups1 + params.groups2; ++n)
             stages += (params.group[n].chunks + kStageChunks - 1) / kStageChunks;
         // What is on its way must be of this tile and the next.
-        if (stages <= kStages || products != static_cast<int>(list.size()) || tiles > INT32_MAX || !walks_here())
+        if (stages <= kStages || products != static_cast<int>(list.size()) || (tiles > INT32_MAX && most_rows == 0) ||
+            !walks_here())
             return false;
         // With one list of energies for a, b and c the denominators of an orbit are the same.
         if (finish == FusedFinish::orbit &&
@@ -320,7 +336,7 @@ struct DeviceFused::Impl {
             copy_to_device(singles_table.data(), ordered.data(), ordered.size() * sizeof(DirectTerm));
             params.direct = static_cast<const DirectTerm*>(singles_table.data());
         }
-        params.tile_count = static_cast<unsigned>(tiles);
+        params.tile_count = static_cast<unsigned>(std::min<std::int64_t>(tiles, INT32_MAX));
         unsigned period = 1;
         for (int n = 0; n < 6; ++n) {
             params.period[n] = period;
@@ -330,7 +346,7 @@ struct DeviceFused::Impl {
     }
 
     /// Gives every packed operand its place, and the device the tables.
-    void place_operands() {
+    void place_operands(std::span<const int> in_pieces) {
         if (items.empty()) return;
         std::int64_t doubles = 0;
         std::vector<std::int64_t> at(items.size(), -1);
@@ -355,7 +371,8 @@ struct DeviceFused::Impl {
             const int past = item.zeros_behind != 0 ? item.chunks : (item.end + kChunk - 1) / kChunk;
             item.parts = energies ? 1 : (past - item.begin / kChunk + kPackChunks - 1) / kPackChunks;
             item.first_block = pack_blocks;
-            pack_blocks = checked_add(pack_blocks, item.parts * slices, kPackedOperands);
+            if (piece_of(n, in_pieces) < 0)
+                pack_blocks = checked_add(pack_blocks, item.parts * slices, kPackedOperands);
         }
         require(pack_blocks <= INT32_MAX, "device triples: {} slices of operands are too many", pack_blocks);
         packed = DeviceBuffer(static_cast<std::size_t>(checked_multiply(doubles, sizeof(double), kPackedOperands)));
@@ -369,6 +386,7 @@ struct DeviceFused::Impl {
             else
                 (second ? direct_terms[-1 - target].b : direct_terms[-1 - target].a).data = items[n].to;
         }
+        cut_pieces(in_pieces);
         item_table = DeviceBuffer(items.size() * sizeof(PackItem));
         copy_to_device(item_table.data(), items.data(), items.size() * sizeof(PackItem));
         if (direct_terms.empty()) return;
@@ -377,13 +395,50 @@ struct DeviceFused::Impl {
         params.direct = static_cast<const DirectTerm*>(direct_table.data());
     }
 
+    /// The place in the list of the term whose operand a this item is; -1: not of one in pieces.
+    int piece_of(std::size_t item, std::span<const int> in_pieces) const {
+        if (item >= sources.size()) return -1;
+        for (std::size_t n = 0; n < in_pieces.size(); ++n)
+            if (sources[item] == std::pair(in_pieces[n], true)) return static_cast<int>(n);
+        return -1;
+    }
+    /// What comes in pieces has items behind all others, one for each tile of its last index, which lies apart. An item
+    /// that is packed alone has block 0; those that stay have the numbers of blocks without the ones taken out.
+    void cut_pieces(std::span<const int> in_pieces) {
+        std::vector<PackItem> whole, cut;
+        for (std::size_t n = 0; n < items.size(); ++n) {
+            const int place = piece_of(n, in_pieces);
+            if (place < 0) {
+                whole.push_back(items[n]);
+                continue;
+            }
+            PackItem item = items[n];
+            const int tile = role_tile(5), tiles_there = item.tiles[2], extent = item.extent[2];
+            const long long slices = static_cast<long long>(item.tiles[0]) * item.tiles[1];
+            pieces.push_back({in_pieces[place], cut.size(), item.parts * slices});
+            item.tiles[2] = 1;
+            item.first_block = 0;
+            for (int t = 0; t < tiles_there; ++t) {
+                item.extent[2] = std::min(tile, extent - t * tile);
+                cut.push_back(item);
+                item.to += slices * item.chunks * kChunk * item.rows;
+            }
+        }
+        for (Pieces& x : pieces) x.first_item += whole.size();
+        whole_items = whole.size();
+        items = std::move(whole);
+        items.insert(items.end(), cut.begin(), cut.end());
+    }
+
     void reserve(double factor) {
         scale = factor;
         partials = params.tile_count > 0 ? grid : tiles;
         if (finish == FusedFinish::orbit) {
             const std::int64_t n = params.tiles[3];
             const bool walks = params.tile_count > 0;
-            params.orbits = tiles / (n * n * n) * (n * (n + 1) * (n + 2) / 6);
+            params.orbits_of_row = static_cast<unsigned>(n * (n + 1) * (n + 2) / 6);
+            params.orbits = (most_rows > 0 ? most_rows : tiles / (n * n * n)) * params.orbits_of_row;
+            require(params.orbits <= INT32_MAX, "device triples: {} orbits are too many", params.orbits);
             partials = params.orbits * (walks ? kFusedWarps : 1);
             grid = static_cast<int>(
                 std::min<std::int64_t>(params.orbits, std::int64_t{multiprocessors()} * kFusedBlocksPerSm));
@@ -392,6 +447,7 @@ struct DeviceFused::Impl {
         }
         partial = DeviceBuffer(static_cast<std::size_t>(partials + 1) * sizeof(double));
         params.partial = static_cast<double*>(partial.data());
+        params.result = params.partial + partials;
         params.scale = scale;
         counters = DeviceBuffer(2 * sizeof(unsigned));
         fill_bytes(counters.data(), 0, 2 * sizeof(unsigned));
@@ -414,10 +470,18 @@ struct DeviceFused::Impl {
         check_denominators(extents, energies);
     }
 
-    void launch(StreamHandle stream) const {
+    void pack(StreamHandle stream) const {
         if (pack_blocks > 0)
-            launch_pack(static_cast<const PackItem*>(item_table.data()), static_cast<int>(items.size()), pack_blocks,
+            launch_pack(static_cast<const PackItem*>(item_table.data()), static_cast<int>(whole_items), pack_blocks,
                         stream);
+    }
+    void pack_piece(int term, int tile, StreamHandle stream) const {
+        for (const Pieces& x : pieces)
+            if (x.term == term)
+                launch_pack(static_cast<const PackItem*>(item_table.data()) + x.first_item + tile, 1, x.blocks, stream);
+    }
+    void launch(StreamHandle stream) const {
+        pack(stream);
         if (grid > 0) {
             launch_fused(params, finish, grid, stream);
         } else {
@@ -429,7 +493,16 @@ struct DeviceFused::Impl {
             }
         }
         if (finish != FusedFinish::store && params.tile_count == 0)
-            launch_reduce(params.partial, partials, scale, params.partial + partials, stream);
+            launch_reduce(params.partial, partials, scale, params.result, stream);
+    }
+
+    void launch_rows(const OrbitRow* rows, std::int64_t count, double* energy, StreamHandle stream) const {
+        FusedParams p = params;
+        p.rows = rows;
+        p.orbits = count * p.orbits_of_row;
+        p.result = energy;
+        launch_fused(p, finish, static_cast<int>(std::min<std::int64_t>(p.orbits, grid)), stream);
+        if (p.tile_count == 0) launch_reduce(p.partial, p.orbits, scale, energy, stream);
     }
 };
 
@@ -444,6 +517,14 @@ DeviceFused::DeviceFused(const BlockExtents& extents, std::span<const FusedTerm>
     impl_ = std::make_unique<Impl>(extents, terms, epilogue.singles, nullptr, &epilogue);
 }
 
+DeviceFused::DeviceFused(const BlockExtents& extents, std::span<const FusedTerm> terms, const EnergyEpilogue& epilogue,
+                         const OrbitTable& table) {
+    check_energy(extents, terms, epilogue);
+    require(epilogue.weights == TripleWeights::closed_shell && table.most_rows > 0,
+            "device triples: a table of {} rows, for closed-shell weights", table.most_rows);
+    impl_ = std::make_unique<Impl>(extents, terms, epilogue.singles, nullptr, &epilogue, &table);
+}
+
 DeviceFused::~DeviceFused() = default;
 DeviceFused::DeviceFused(DeviceFused&&) noexcept = default;
 DeviceFused& DeviceFused::operator=(DeviceFused&&) noexcept = default;
@@ -453,11 +534,18 @@ void DeviceFused::run(StreamHandle stream) const {
     impl_->ran = true;
 }
 
+void DeviceFused::pack(StreamHandle stream) const { impl_->pack(stream); }
+void DeviceFused::pack_piece(int term, int tile, StreamHandle stream) const { impl_->pack_piece(term, tile, stream); }
+void DeviceFused::run_rows(const OrbitRow* rows, std::int64_t count, double* energy, StreamHandle stream) const {
+    require(count >= 1 && count <= impl_->most_rows, "device triples: {} rows of {} at most", count, impl_->most_rows);
+    impl_->launch_rows(rows, count, energy, stream);
+}
+
 double DeviceFused::energy(StreamHandle stream) const {
     require(impl_->finish != FusedFinish::store, "device triples: this plan stores its output, it has no energy");
     require(impl_->ran, "device triples: there is no energy before the first run");
     double value = 0;
-    copy_to_host(&value, impl_->params.partial + impl_->partials, sizeof(double), stream);
+    copy_to_host(&value, impl_->params.result, sizeof(double), stream);
     impl_->check(stream);
     return value;
 }

@@ -8,6 +8,7 @@
 // the other (s), and each operand has two of the four loops: the bits of `mask` are the loops of r.
 
 #include "device/cuda/names.hpp"
+#include "device/orbit_row.hpp"
 
 namespace tessera::kernels::cuda {
 
@@ -102,6 +103,10 @@ struct FusedParams {
     double scale;
     unsigned extra_bytes;  // the epilogue's operands of a tile
     long long orbits;
+    // Orbits of the rows of a table, row after row, instead of all tiles of the first three roles.
+    const tessera::device::OrbitRow* rows;
+    unsigned orbits_of_row;
+    double* result;  // the energy
 };
 
 /// The disconnected terms of the triples, operands in turn: their slices in shared memory, in doubles. Numbered by the

@@ -189,10 +189,18 @@ __global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm)
         // Occupied tiles fastest, then the triple of virtual tiles.
         long long rest = orbit;
         int tile[6];
+        unsigned row = 0;
+        if (p.rows != nullptr) {
+            row = static_cast<unsigned>(orbit) / p.orbits_of_row;
+            rest = orbit - static_cast<long long>(row) * p.orbits_of_row;
 #pragma unroll
-        for (int n = 0; n < 3; ++n) {
-            tile[n] = static_cast<int>(rest % p.tiles[n]);
-            rest /= p.tiles[n];
+            for (int n = 0; n < 3; ++n) tile[n] = p.rows[row].tile[n];
+        } else {
+#pragma unroll
+            for (int n = 0; n < 3; ++n) {
+                tile[n] = static_cast<int>(rest % p.tiles[n]);
+                rest /= p.tiles[n];
+            }
         }
         const OrbitTiles tiles(rest);
         if (threadIdx.x < 36) source[threadIdx.x / 6][threadIdx.x % 6] = tiles.find(threadIdx.x / 6, threadIdx.x % 6);
@@ -232,6 +240,7 @@ __global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm)
             for (int n = 0; n < 32; ++n)
                 if (at.inside(n)) sum = fma(run.acc[n] * d.inverse(n), shared[n * kFusedThreads + threadIdx.x], sum);
         }
+        if (p.rows != nullptr) sum *= p.rows[row].weight[threadIdx.x % 32 / 16];
         sum = block_sum(sum, shared);
         if (threadIdx.x == 0) p.partial[orbit] = sum;
         __syncthreads();  // scratch and shared memory are free again

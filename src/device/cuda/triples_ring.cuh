@@ -47,7 +47,7 @@ constexpr int kArriving = 1;
 struct OrbitMember {
     int frame[3];
     int permutation, members;  // members 0: there is no tile
-    unsigned orbit;
+    unsigned orbit, row;
 };
 
 /// The first warp fetches. Only it touches what is not a barrier or a copy's destination.
@@ -104,14 +104,14 @@ __device__ __forceinline__ void set_frame(OrbitMember& m, unsigned rest, unsigne
         unsigned long long left = rest, a = 2, b = 1;
         for (unsigned long long next; left >= (next = a * (a - 1) / 2); ++a) left -= next;
         while (left >= b) left -= b++;
-        m = {{static_cast<int>(a), static_cast<int>(b), static_cast<int>(left)}, 5, 6, 0};
+        m = {{static_cast<int>(a), static_cast<int>(b), static_cast<int>(left)}, 5, 6, 0, m.row};
     } else if (rest - distinct < n * (n - 1)) {
         const auto pair = static_cast<unsigned>(rest - distinct);
         const int x = static_cast<int>(pair / (tiles - 1)), y = static_cast<int>(pair % (tiles - 1));
-        m = {{x, x, y + (y >= x ? 1 : 0)}, 2, 3, 0};
+        m = {{x, x, y + (y >= x ? 1 : 0)}, 2, 3, 0, m.row};
     } else {
         const int x = static_cast<int>(rest - distinct - n * (n - 1));
-        m = {{x, x, x}, 0, 1, 0};
+        m = {{x, x, x}, 0, 1, 0, m.row};
     }
 }
 /// By the first warp: the count-th tile of this thread block is the next member of its orbit, or the first of another
@@ -129,10 +129,17 @@ __device__ __forceinline__ void locate_member(WalkShared& w, int count, const Fu
         if (threadIdx.x == 0) number = atomicAdd(p.queue, 1U);
         number = __shfl_sync(0xffffffffU, number, 0);
         unsigned rest = number;
+        if (p.rows != nullptr) {
+            m.row = number < p.orbits ? number / p.orbits_of_row : 0;
+            rest = number - m.row * p.orbits_of_row;
 #pragma unroll
-        for (int n = 0; n < 3; ++n) {
-            tile[n] = static_cast<int>(rest % static_cast<unsigned>(p.tiles[n]));
-            rest /= static_cast<unsigned>(p.tiles[n]);
+            for (int n = 0; n < 3; ++n) tile[n] = p.rows[m.row].tile[n];
+        } else {
+#pragma unroll
+            for (int n = 0; n < 3; ++n) {
+                tile[n] = static_cast<int>(rest % static_cast<unsigned>(p.tiles[n]));
+                rest /= static_cast<unsigned>(p.tiles[n]);
+            }
         }
         if (number < p.orbits)
             set_frame(m, rest, static_cast<unsigned>(p.tiles[3]));

@@ -62,10 +62,11 @@ __global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm)
     if constexpr (orbits) __syncthreads();  // there may be no tile
 
     double sum = 0;
-    Tile run;
+    Tile run(walking_warp(threadIdx.x / 32));
     WalkRing ring{w, p, shared};
+    bool idle = false;  // orbits: the last tile of y1, y2 or y3 ends before this warp's half of it
     const auto add = [&]<int Group, int Mask, bool Move>() {
-        add_group<Mask, Move, false>(run.acc, p, run.half, ring, p.group[Group].chunks);
+        add_group<Mask, Move, false>(run.acc, p, run.half, ring, p.group[Group].chunks, idle);
     };
     int count = 0;                               // tiles done
     [[maybe_unused]] int fetched = 0, turn = 0;  // orbits: times that extras were fetched, steps in the sums
@@ -76,6 +77,12 @@ __global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm)
         } else {
             more = p.tile_count - number > gridDim.x;
             if (more && first_warp) locate(w, count + 1, p, number + gridDim.x);
+        }
+        if constexpr (orbits) {
+            idle = false;
+#pragma unroll
+            for (int n = 1; n < 4; ++n)
+                idle = idle || w.tile[count % 4][2 + n] * kRoleTileN + 2 * run.half[n] >= p.extent[2 + n];
         }
 #pragma unroll
         for (double& c : run.acc) c = 0;
@@ -104,15 +111,19 @@ __global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm)
             // One tile of three equal ones is all three of its even permutations.
             int permutation = member.members == 1 ? 2 : member.permutation;
 #pragma unroll 1
-            do take_turn([&] { add_permuted(run.acc, sums, permutation); });
+            do
+                take_turn([&] {
+                    if (!idle || permutation % 3 == 2) add_permuted(run.acc, sums, permutation);
+                });
             while (member.members == 1 && --permutation >= 0);
             barrier_wait(w.extras, fetched % 2);
-            sum = fma(3.0, tile_energy(run.acc, p, w, singles), sum);
+            if (!idle) sum = fma(3.0, tile_energy(run.acc, p, w, singles), sum);
             if (member.permutation > 0) {
                 release_extras(w);
                 ++fetched;
             } else {
                 take_turn([&] { sum += orbit_energy(run.acc, p, w, sums, member, tile, fetched, singles); });
+                if (p.rows != nullptr) sum *= p.rows[member.row].weight[threadIdx.x % 32 / 16];
 #pragma unroll
                 for (int n = 16; n > 0; n /= 2) sum += __shfl_down_sync(0xffffffffU, sum, n);
                 if (threadIdx.x % 32 == 0)
@@ -159,7 +170,7 @@ __global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm)
 #pragma unroll
         for (double x : part) sum += x;
         sum = block_sum(sum, shared);
-        if (threadIdx.x == 0) p.partial[partials] = p.scale * sum;
+        if (threadIdx.x == 0) *p.result = p.scale * sum;
     }
 #endif
 }

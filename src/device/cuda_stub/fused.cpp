@@ -16,10 +16,16 @@ namespace {
 struct DeviceFused::Impl {};
 DeviceFused::DeviceFused(const BlockExtents&, std::span<const FusedTerm>, const FusedOutput&) { unavailable(); }
 DeviceFused::DeviceFused(const BlockExtents&, std::span<const FusedTerm>, const EnergyEpilogue&) { unavailable(); }
+DeviceFused::DeviceFused(const BlockExtents&, std::span<const FusedTerm>, const EnergyEpilogue&, const OrbitTable&) {
+    unavailable();
+}
 DeviceFused::~DeviceFused() = default;
 DeviceFused::DeviceFused(DeviceFused&&) noexcept = default;
 DeviceFused& DeviceFused::operator=(DeviceFused&&) noexcept = default;
 void DeviceFused::run(StreamHandle) const { unavailable(); }
+void DeviceFused::pack(StreamHandle) const { unavailable(); }
+void DeviceFused::pack_piece(int, int, StreamHandle) const { unavailable(); }
+void DeviceFused::run_rows(const OrbitRow*, std::int64_t, double*, StreamHandle) const { unavailable(); }
 double DeviceFused::energy(StreamHandle) const { unavailable(); }
 std::string DeviceFused::description() const { unavailable(); }
 

@@ -30,6 +30,9 @@ void fill_bytes(void*, int, std::size_t, StreamHandle) { unavailable(); }
 Event::Event() { unavailable(); }
 Event::~Event() = default;
 void Event::record(StreamHandle) { unavailable(); }
+void Event::wait() const { unavailable(); }
+Stream::Stream() { unavailable(); }
+Stream::~Stream() = default;
 double Event::seconds_since(const Event&) const { unavailable(); }
 
 }  // namespace tessera::device
