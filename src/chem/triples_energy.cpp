@@ -128,23 +128,27 @@ double triples_flops(std::int64_t occupied, std::int64_t virtuals) {
 
 TriplesIntegrals stored_triples_integrals(const MoIntegrals& integrals) {
     return {[&]() -> const RealTensor& { return integrals.oovv; },
-            [&]() -> const RealTensor& { return integrals.ooov; }, nullptr,
+            [&]() -> const RealTensor& { return integrals.ooov; },
+            nullptr,
             [&](ElementRange, ElementRange) {
                 return std::shared_ptr<const RealTensor>(std::shared_ptr<const RealTensor>(), &integrals.ovvv);
             },
-            0, nullptr};
+            0,
+            nullptr};
 }
 
 TriplesIntegrals fitted_triples_integrals(const FittedOrbitals& b, MoIntegrals& kept, TensorWork& work) {
     return {[&]() -> const RealTensor& { return kept.oovv = work.product("Qia,Qjb->ijab", b.ov, b.ov); },
-            [&]() -> const RealTensor& { return kept.ooov = work.product("Qki,Qlc->kilc", b.oo, b.ov); }, &b,
+            [&]() -> const RealTensor& { return kept.ooov = work.product("Qki,Qlc->kilc", b.oo, b.ov); },
+            &b,
             [&](ElementRange c, ElementRange a) {
                 const auto tiles = [](ElementRange x) { return even_tiling(x.hi - x.lo, 32); };
                 const RealTensor columns = columns_of(b.ov, c.lo, tiles(c), work.threads());
                 const RealTensor rows = rows_of(b.vv, a.lo, tiles(a), work.threads());
                 return std::make_shared<const RealTensor>(work.product("Qkc,Qad->kcad", columns, rows));
             },
-            0, nullptr};
+            0,
+            nullptr};
 }
 
 TriplesResult triples_energy(const TriplesIntegrals& integrals, const Orbitals& orbitals, const Amplitudes& amplitudes,

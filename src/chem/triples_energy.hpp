@@ -24,7 +24,7 @@ struct TriplesIntegrals {
     const FittedOrbitals* fitted = nullptr;         // what all of them are made of, where it is that
     /// As [k][c][a][d]; the ranges are all of it where nothing is fitted.
     std::function<std::shared_ptr<const RealTensor>(ElementRange c, ElementRange a)> ovvv;
-    std::int64_t longest = 0;  // range on the cores, a multiple of 8; 0: what 768 MiB hold
+    std::int64_t longest = 0;          // range on the cores, a multiple of 8; 0: what 768 MiB hold
     const RealTensor* fock = nullptr;  // F[i][a] of orbitals that are not Hartree-Fock's; with it no device is used
 };
 /// All of them at once; refers to them.

@@ -77,6 +77,26 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"c2h6_direct", "c2h6", "cc-pvdz", Abcd::direct, {0}, std::int64_t{1} << 30, 1e6}),
     [](const auto& which) { return std::string(which.param.name); });
 
+/// (T) from B, and from stored integrals: the bits do not depend on how many entries take its pieces.
+TEST(CudaEnergyOnce, TriplesHaveTheSameBitsOnAnyEntries) {
+    if (device::count() == 0) GTEST_SKIP() << "no CUDA device";
+    const auto molecule = read_xyz(find_shared_data("molecules/c2h6.xyz"));
+    for (const auto kind : {IntegralKind::df, IntegralKind::conventional}) {
+        EnergyOptions o = options_of({"", "c2h6", "def2-svp", Abcd::stored, {}, 0, 0});
+        o.integrals = kind;
+        o.device_from = 1e18;  // (T) alone
+        const auto cores = energy(molecule, o);
+        o.here.devices = {0};
+        const auto one = energy(molecule, o);
+        o.here.devices = {0, 0, 0};
+        const auto three = energy(molecule, o);
+        EXPECT_EQ(one.ccsd, cores.ccsd);
+        EXPECT_NEAR(one.triples, cores.triples, 1e-12);
+        EXPECT_EQ(one.triples, three.triples);
+        EXPECT_GT(one.device_triples_flops, 0);
+    }
+}
+
 /// A budget with room for contractions, but not for the triples.
 TEST(CudaEnergyOnce, WhatDoesNotFitRunsOnTheCores) {
     if (device::count() == 0) GTEST_SKIP() << "no CUDA device";

@@ -50,7 +50,10 @@ TEST_P(RanksEnergy, IsThatOfOneRank) {
     EXPECT_NEAR(shared.rhf, alone.rhf, 1e-10);
     EXPECT_NEAR(shared.mp2, alone.mp2, 1e-10);
     EXPECT_NEAR(shared.ccsd, alone.ccsd, 1e-10);
-    EXPECT_NEAR(shared.triples, alone.triples, 1e-10);
+    if (tessera::testing::on_device)
+        EXPECT_NEAR(shared.triples, alone.triples, 1e-10);
+    else
+        EXPECT_EQ(shared.triples, alone.triples);
     EXPECT_NEAR(shared.total, alone.total, 1e-10);
     EXPECT_NEAR(shared.screen_change, alone.screen_change, 1e-10);
     EXPECT_EQ(shared.iterations, alone.iterations);

@@ -162,20 +162,10 @@ __device__ __forceinline__ double opaque(double x, unsigned long zero) {
 /// close() is done with it. MoveIn, MoveOut: the accumulators of an instruction are others than in the group before or
 /// after. Then they pass through an operation the compiler cannot see to be a copy: it would keep one order of the
 /// registers for all masks and move them around every instruction.
-/// idle: this warp's elements are all past an end; it keeps the others company at the barriers.
 template <int Mask, bool MoveIn, bool MoveOut, class Ring>
 __device__ __forceinline__ void add_group(double (&acc)[32], const FusedParams& p, const int (&half)[4], Ring& ring,
-                                          int chunks, bool idle = false) {
+                                          int chunks) {
     using X = Split<Mask>;
-    if (idle) {
-#pragma unroll 1
-        for (; chunks > 0; chunks -= kStageChunks) {
-            ring.open();
-            ring.refill();
-            ring.close();
-        }
-        return;
-    }
     constexpr int q = weight(X::last), w = weight(X::pair);
     double c[8][4];
 #pragma unroll
@@ -375,7 +365,8 @@ struct Tile {
     int half[4];
     double acc[32];
 
-    __device__ __forceinline__ explicit Tile(int warp = threadIdx.x / 32) {
+    __device__ __forceinline__ Tile() {
+        const int warp = threadIdx.x / 32;
         half[0] = 0;
         half[1] = warp & 1;
         half[2] = warp >> 1 & 1;

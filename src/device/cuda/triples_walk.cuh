@@ -62,11 +62,10 @@ __global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm)
     if constexpr (orbits) __syncthreads();  // there may be no tile
 
     double sum = 0;
-    Tile run(walking_warp(threadIdx.x / 32));
+    Tile run;
     WalkRing ring{w, p, shared};
-    bool idle = false;  // orbits: the last tile of y1, y2 or y3 ends before this warp's half of it
     const auto add = [&]<int Group, int Mask, bool Move>() {
-        add_group<Mask, Move, false>(run.acc, p, run.half, ring, p.group[Group].chunks, idle);
+        add_group<Mask, Move, false>(run.acc, p, run.half, ring, p.group[Group].chunks);
     };
     int count = 0;                               // tiles done
     [[maybe_unused]] int fetched = 0, turn = 0;  // orbits: times that extras were fetched, steps in the sums
@@ -77,12 +76,6 @@ __global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm)
         } else {
             more = p.tile_count - number > gridDim.x;
             if (more && first_warp) locate(w, count + 1, p, number + gridDim.x);
-        }
-        if constexpr (orbits) {
-            idle = false;
-#pragma unroll
-            for (int n = 1; n < 4; ++n)
-                idle = idle || w.tile[count % 4][2 + n] * kRoleTileN + 2 * run.half[n] >= p.extent[2 + n];
         }
 #pragma unroll
         for (double& c : run.acc) c = 0;
@@ -111,13 +104,10 @@ __global__ void __launch_bounds__(kFusedThreads, kFusedBlocksPerSm)
             // One tile of three equal ones is all three of its even permutations.
             int permutation = member.members == 1 ? 2 : member.permutation;
 #pragma unroll 1
-            do
-                take_turn([&] {
-                    if (!idle || permutation % 3 == 2) add_permuted(run.acc, sums, permutation);
-                });
+            do take_turn([&] { add_permuted(run.acc, sums, permutation); });
             while (member.members == 1 && --permutation >= 0);
             barrier_wait(w.extras, fetched % 2);
-            if (!idle) sum = fma(3.0, tile_energy(run.acc, p, w, singles), sum);
+            sum = fma(3.0, tile_energy(run.acc, p, w, singles), sum);
             if (member.permutation > 0) {
                 release_extras(w);
                 ++fetched;

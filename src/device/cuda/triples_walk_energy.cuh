@@ -95,14 +95,11 @@ __device__ __forceinline__ void release_extras(WalkShared& w) {
     if (threadIdx.x % 32 < kArriving) barrier_arrive(w.extras_free);
 }
 
-/// The halves of y1, y2 and y3 of a warp. Warps that have the same half of any of them, and so are idle together at an
-/// end, are one on each of the four schedulers.
-__device__ __forceinline__ int walking_warp(int warp) { return (warp & 4) != 0 ? warp ^ 3 : warp; }
-/// 32 times that, and the lane. Read anew, so that nothing made of it stays in registers over the terms.
+/// Read anew, so that nothing made of it stays in registers over the terms.
 __device__ __forceinline__ int thread_number() {
     int thread;
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
-    return (thread & 128) != 0 ? thread ^ 96 : thread;
+    return thread;
 }
 
 /// Denominators of a thread's accumulators (in layout 2, as all that walks), in parts: accumulator 4 n + m is over
