@@ -31,6 +31,7 @@ struct Options {
     CommonOptions common;
     ContractionOptions contraction;
     std::string problem, trace, b = "auto";
+    bool resident = false;
     const CLI::App* command = nullptr;
     bool given(const char* option) const { return command->count(option) > 0; }
 };
@@ -44,6 +45,7 @@ struct Request {
     SourceKind source_b = SourceKind::stored;
     Shape old_shape;         // of the C that --beta adds to
     bool checkable = false;  // sampled tiles are held against the slow sum
+    bool resident = false;   // operands and result live on the devices
     bool adds() const { return what.beta != 0.0; }
     bool devices() const { return !here.devices.empty(); }
 };
@@ -58,6 +60,11 @@ Request request_of(const Options& o) {
     const ContractionSpec spec(r.problem.spec);
     r.source_b = source_of_b(o.b, r.problem, r.devices(), device_can_make(spec, Operand::b));
     r.old_shape = r.problem.c ? *r.problem.c : Shape::dense(spec.result_grid(r.problem.a.grid(), r.problem.b.grid()));
+    require(!o.resident || r.devices(), "--resident: there are no devices for tensors to live on; give --devices");
+    require(!o.resident || mpi_world().size() == 1,
+            "--resident: tensors live on devices of one rank, this is one of {}", mpi_world().size());
+    r.resident = o.resident;
+    if (r.resident) r.what.result_on_devices = true;
     r.checkable = o.contraction.beta == 0 && o.contraction.filter == 0;
     return r;
 }
@@ -66,7 +73,14 @@ Request request_of(const Options& o) {
 /// made where the plan wants them.
 PlannedContraction plan_shapes(const Request& r) {
     const auto& p = r.problem;
-    const OperandShape a(p.a), b(p.b, r.source_b);
+    OperandShape a(p.a), b(p.b, r.source_b);
+    const auto live = [&](OperandShape& x) {
+        if (!r.resident || x.source != SourceKind::stored) return;
+        x.devices = r.here.devices;
+        x.homes = tile_places<double>(*x.shape, Placement::on_devices(x.devices))->homes;
+    };
+    live(a);
+    live(b);
     auto what = r.what;
     if (p.c) what.result_shape = &*p.c;
     return r.adds() ? plan_into<double>(p.spec, a, b, r.old_shape, r.here, what, r.how)
@@ -80,9 +94,15 @@ struct Operands {
     GeneratedTensor<double> made_b;
 
     Operands(const Request& r, const PlannedContraction& planned, Communicator& ranks)
-        : a(Tensor<double>::generate(r.problem.a, r.problem.make_a, r.here.threads, {ranks, planned.distribution_a()})),
+        : a(r.resident ? Tensor<double>::generate(r.problem.a, r.problem.make_a, r.problem.hash_a,
+                                                  Placement::on_devices(r.here.devices))
+                       : Tensor<double>::generate(r.problem.a, r.problem.make_a, r.here.threads,
+                                                  {ranks, planned.distribution_a()})),
           made_b{r.problem.b, r.problem.make_b, r.source_b == SourceKind::device_made ? r.problem.hash_b : HashRule{}} {
-        if (r.source_b == SourceKind::stored)
+        if (r.source_b == SourceKind::stored && r.resident)
+            stored_b = Tensor<double>::generate(r.problem.b, r.problem.make_b, r.problem.hash_b,
+                                                Placement::on_devices(r.here.devices));
+        else if (r.source_b == SourceKind::stored)
             stored_b = Tensor<double>::generate(r.problem.b, r.problem.make_b, r.here.threads,
                                                 {ranks, planned.distribution_b()});
         if (r.adds()) old = Tensor<double>::random(r.old_shape, 7, r.here.threads, {ranks, planned.distribution_c()});
@@ -126,7 +146,7 @@ struct HandedOver {
 };
 
 bool hands_over(const Request& r, const PlannedContraction& planned, Communicator& ranks) {
-    if (!r.devices() || !r.checkable) return false;
+    if (!r.devices() || !r.checkable || r.resident) return false;
     if (!planned.result_fits()) return true;
     const auto nodes = nodes_of(ranks);
     const auto all = static_cast<double>(nodes.memory) * ((ranks.size() + nodes.ranks - 1) / nodes.ranks);
@@ -185,7 +205,9 @@ Outcome execute_problem(const Options& o, const Request& r, const PlannedContrac
         out.report = std::move(done.report);
         out.result = std::move(done.tensor);
     }
+    for (const int d : r.resident ? r.here.devices : std::vector<int>{}) synchronize(d);
     out.seconds = now_seconds() - start;
+    if (r.resident) out.result = to_host(out.result);  // to be looked at
     if (ranks.size() > 1) {
         double slowest[] = {out.seconds};
         ranks.max(std::span<double>(slowest));
@@ -286,6 +308,8 @@ Action add_run(CLI::App& app) {
     add_common(*command, o->common);
     add_source_of_b(*command, o->b);
     command->add_option("--trace", o->trace, "with --devices: write what really ran as a Chrome trace (rank 0's)");
+    command->add_flag("--resident", o->resident,
+                      "with --devices: operands live there, and as much of the result as there is room for");
     command->footer(
         "purify: the density matrix of a model insulator, filtered at 1e-6 unless --filter says otherwise.\n"
         "With --beta, C starts as random tiles. Sampled tiles are checked where neither --beta nor --filter is given.\n"

@@ -108,6 +108,7 @@ Action add_latency(CLI::App& app) {
     command->add_option("--repeats", o->bench.repeats, "median of so many calls")
         ->capture_default_str()
         ->check(CLI::Range(1, 1000000));
+    add_device(*command, o->bench.device, "a device on which the tensors live, or none");
     add_common(*command, o->common);
     command->footer("Example: tessera bench latency --threads 2");
     return [o] {

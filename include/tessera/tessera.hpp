@@ -21,6 +21,7 @@
 #include "tessera/storage/memory.hpp"
 #include "tessera/tensor/array.hpp"
 #include "tessera/tensor/builder.hpp"
+#include "tessera/tensor/dlpack.hpp"
 #include "tessera/tensor/matrix.hpp"
 #include "tessera/tensor/slice.hpp"
 #include "tessera/tensor/symmetric.hpp"

@@ -25,6 +25,7 @@ Executed<T> plan_and_execute(std::string_view text, const ContractOperand<T>& a,
                              const ContractOptions& options, const PlanOptions& how, const Watch& watch,
                              std::int64_t held_bytes) {
     Communicator& ranks = ranks_of(a, b, old, here);
+    settle_norms(options, a, b, old);
     const OperandShape shape_a = shape_of(a), shape_b = shape_of(b);
     std::optional<OperandShape> c;
     if (old) c = shape_of(ContractOperand<T>(*old));

@@ -6,8 +6,10 @@
 
 #include "base/clock.hpp"
 #include "base/parallel.hpp"
+#include "base/units.hpp"
 #include "comm/same_on_all.hpp"
 #include "execute/device/execute_devices.hpp"
+#include "tensor/resident.hpp"
 
 namespace tessera {
 
@@ -119,6 +121,17 @@ void require_operand(int number, const PlannedContraction::Impl& planned, const 
     }
     require(source == SourceKind::stored, "{} is stored, but the plan is for one that is made on demand", name);
     require_planned_ranks(name, planned, x.stored()->communicator());
+    if (!reduced && planned.ranks->size() == 1) {
+        const auto homes =
+            homes_among(name, x.stored()->placement().devices, x.stored()->impl().places->homes, planned.here.devices);
+        const auto& as = planned.plan.homes(number == 0 ? Operand::a : Operand::b);
+        const auto any = [](const std::vector<std::int16_t>& h) {
+            return std::any_of(h.begin(), h.end(), [](auto home) { return home >= 0; });
+        };
+        if (any(homes) || any(as))
+            require(homes == as, "{} has tiles on other devices, or on the host, than those that the plan is for",
+                    name);
+    }
     if (!reduced && planned.ranks->size() > 1 && x.stored()->distribution() != where)
         user_error("{} is dealt to {}, but the plan is for {}", name, to_string(x.stored()->distribution()),
                    to_string(where));
@@ -134,11 +147,24 @@ void require_old(const PlannedContraction::Impl& planned, const Tensor<T>& old) 
                    to_string(plan.distribution_c));
     if (planned.options.beta == 0.0 || plan.shape_given) return;
     if (plan.filter > 0) return require_planned_shape("C", plan.added, old.shape(), true);
-    if (plan.c.same_tiles(old.shape())) return;
-    for (auto o : old.shape().ordinals())
+    if (plan.c.same_tiles(old.tiles())) return;
+    for (auto o : old.tiles().ordinals())
         if (!plan.c.find(TileOrdinal{o}))
             user_error("C has tile {}, which is not among the plan's result tiles",
                        to_string(old.grid().coordinates(TileOrdinal{o})));
+}
+
+/// The C that is added to, with each tile where the result has it.
+template <Scalar T>
+const Tensor<T>& old_where_it_is_added(const Plan& plan, const Placement& where, const Tensor<T>& old,
+                                       std::optional<Tensor<T>>& moved) {
+    if (where.devices.empty()) return at_homes<T>(old, {}, {}, moved);
+    std::vector<std::int16_t> homes;
+    for (std::int64_t s = 0; s < old.tile_count(); ++s) {
+        const auto at = plan.c.find(old.tiles().tile(s));
+        homes.push_back(at ? static_cast<std::int16_t>(plan.home(Operand::c, *at)) : std::int16_t{-1});
+    }
+    return at_homes(old, where.devices, homes, moved);
 }
 
 }  // namespace
@@ -177,19 +203,31 @@ Executed<T> execute_prepared(const PlannedContraction::Impl& planned, const Prep
     const auto& mine = plan.rank_counts[static_cast<std::size_t>(ranks.rank())];
     std::unique_ptr<typename Tensor<T>::Impl> impl;
     ExecuteCounts counts;
+    const bool stays = !plan.homes_c.empty();
+    Placement where(ranks, plan.distribution_c);
+    if (stays) where.devices = planned.here.devices;
+    std::optional<Tensor<T>> moved;
+    if (adds) old = &old_where_it_is_added(plan, where, *old, moved);
     together(ranks, [&] {
         budget.take(mine.stored_a + mine.stored_b + plan.other_bytes, "operands");
         if (!hand_over)
-            impl = std::make_unique<typename Tensor<T>::Impl>(plan.c, Placement(ranks, plan.distribution_c),
-                                                              planned.result_places, &budget, "result");
+            impl = std::make_unique<typename Tensor<T>::Impl>(plan.c, where, planned.result_places, &budget, "result");
         std::vector<double> norms(static_cast<std::size_t>(plan.c.tile_count()));
         TileSink<T> sink;
         sink.tile = [&](std::int64_t slot) { return impl->tile(slot); };
         if (adds)
             sink.old_tile = [&](std::int64_t slot) -> const T* {
-                const auto s = old->shape().find(plan.c.tile(slot));
+                const auto s = old->tiles().find(plan.c.tile(slot));
                 return s ? old->impl().tile(*s) : nullptr;
             };
+        if (stays) {
+            sink.device_tile = [&](std::int64_t slot) { return impl->device_tile(slot); };
+            if (adds)
+                sink.old_device_tile = [&](std::int64_t slot) -> const T* {
+                    const auto s = old->tiles().find(plan.c.tile(slot));
+                    return s ? old->impl().device_tile(*s) : nullptr;
+                };
+        }
         sink.finished = [&](std::int64_t slot, double norm) { norms[slot] = norm; };
         if (hand_over)
             sink.consume = [&](std::int64_t slot, std::span<const T> tile, double norm) {
@@ -207,8 +245,27 @@ Executed<T> execute_prepared(const PlannedContraction::Impl& planned, const Prep
         const SeenTiles<T> seen_a(plan.views_a, *operands.a, plan.filter > 0),
             seen_b(plan.views_b, *operands.b, plan.filter > 0);
         const auto &a = seen_a.source, &b = seen_b.source;
-        if (devices) {
+        if (planned.direct && !consume) {
+            auto& store = device_store(planned.here.devices[0]);
+            const auto needed = store.used_bytes() + plan.device_counts.front().peak_bytes;
+            if (const auto most = planned.here.device_memory; most > 0 && needed > most)
+                throw BudgetError(
+                    fmt::format("a device memory of {} ({} bytes) is less than tensors and work there take: {} "
+                                "({} bytes)",
+                                format_bytes(most), most, format_bytes(needed), needed),
+                    most, needed);
+            const auto base = [](const typename Tensor<T>::Impl& x) -> const void* {
+                return x.device.empty() ? nullptr : x.device[0].get();
+            };
+            planned.direct->run(plan, store,
+                                {base(operands.a->stored->impl()), base(operands.b->stored->impl()), base(*impl)}, a, b,
+                                sink, how);
+            out.report.copied_bytes = plan.counts.copied_bytes;
+            out.report.peak_device_bytes = needed;
+        } else if (devices) {
             DeviceOptions on;
+            if (plan.resident())
+                for (const int d : planned.here.devices) on.stores.push_back(&device_store(d));
             on.memory = planned.here.device_memory;
             on.ranks = &ranks;
             on.trace = watch.trace;
@@ -220,6 +277,7 @@ Executed<T> execute_prepared(const PlannedContraction::Impl& planned, const Prep
         }
         if (!consume) {
             impl->set_norms(std::move(norms));
+            if (stays) impl->put_off_norms();
             impl->buffer.leave_budget();
             return;
         }
@@ -238,6 +296,8 @@ Executed<T> execute_prepared(const PlannedContraction::Impl& planned, const Prep
     if (!consume) {
         out.tensor = Tensor<T>(std::move(impl));
         if (plan.filter > 0 && !plan.shape_given) out.tensor = drop_small(std::move(out.tensor), plan, report);
+        // Small results of long sums, and those of several ranks, are summed up on hosts.
+        if (planned.result_stays && !stays) out.tensor = to_devices(out.tensor, planned.here.devices);
     }
     report.execute_seconds = now_seconds() - begin;
     return out;
@@ -249,6 +309,7 @@ template <Scalar T>
 Executed<T> execute_checked(const PlannedContraction& planned, const ContractOperand<T>& a, const ContractOperand<T>& b,
                             const Tensor<T>* old, const TileConsumer<T>* consume, const Watch& watch) {
     const auto& p = planned.impl();
+    settle_norms(p.options, a, b, old);
     require_operands(p, a, b, old);
     return execute_prepared(p, PreparedOperands<T>(p.spec, a, b, p.options.bounds, p.here.threads, *p.ranks), old,
                             consume, watch);

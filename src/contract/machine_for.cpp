@@ -10,6 +10,7 @@
 #include "base/units.hpp"
 #include "comm/same_on_all.hpp"
 #include "device/sharing.hpp"
+#include "device/store.hpp"
 #include "tessera/base/cpu.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/machine/machine_file.hpp"
@@ -87,6 +88,10 @@ MachineModel machine_for(Communicator& ranks, const Resources& here, const Nodes
     m.devices_per_rank = static_cast<int>(here.devices.size());
     m.devices_per_gpu = 1;
     m.device.memory = 0;
+    if (m.devices_per_rank > 0 && StandInStores::in_use()) {
+        m.device.memory = here.device_memory > 0 ? here.device_memory : std::int64_t{1} << 30;
+        return m;
+    }
     if (m.devices_per_rank > 0) m.device.memory = device_memory_for(ranks, here.devices, here.device_memory);
     return m;
 }

@@ -24,8 +24,9 @@ const Shape* shape_of(const OperandShape* x) { return x ? x->shape : nullptr; }
 }  // namespace
 
 bool PlanKey::complete() const {
-    return options.filter == 0 && options.bounds.empty() && ranks.size() == 1 && here.devices.empty() &&
-           here.device_memory == 0 && here.machine.empty();
+    const auto on_host = [](const OperandShape* x) { return !x || x->devices.empty(); };
+    return on_host(&a) && on_host(&b) && on_host(c) && options.filter == 0 && options.bounds.empty() &&
+           ranks.size() == 1 && here.devices.empty() && here.device_memory == 0 && here.machine.empty();
 }
 
 std::uint64_t PlanKey::hash() const {

@@ -84,12 +84,26 @@ void require_same_call(Communicator& ranks, const PlanQuestion& q, const Resourc
                              number(p.block_cols), number(p.depth), number(p.lookahead))}});
 }
 
+/// Of the tiles that this device has.
+std::int64_t bytes_at_home(const Shape& shape, const std::vector<std::int16_t>& homes, int device, ScalarKind scalar) {
+    std::int64_t bytes = 0;
+    for (std::size_t s = 0; s < homes.size(); ++s)
+        if (homes[s] == device)
+            bytes += align_up(shape.grid().tile_elements(shape.tile(static_cast<std::int64_t>(s))) * bytes_of(scalar));
+    return bytes;
+}
+
 /// Bytes that the tiles of an operand take on this rank; where nobody said on which rank they are, as dealt by
 /// `likely`.
 std::int64_t stored_bytes(const OperandShape& x, ScalarKind scalar, const Communicator& ranks,
                           const Distribution& likely) {
     if (x.source != SourceKind::stored) return 0;
-    if (ranks.size() == 1) return tile_storage_bytes(*x.shape, bytes_of(scalar));
+    if (ranks.size() == 1) {
+        auto bytes = tile_storage_bytes(*x.shape, bytes_of(scalar));
+        for (std::size_t d = 0; d < x.devices.size(); ++d)
+            bytes -= bytes_at_home(*x.shape, x.homes, static_cast<int>(d), scalar);
+        return bytes;
+    }
     return tile_storage_bytes(*x.shape, bytes_of(scalar), x.distribution ? *x.distribution : likely, ranks.rank());
 }
 std::int64_t stored_bytes(const OperandShape& x, ScalarKind scalar, const Communicator& ranks) {
@@ -125,7 +139,12 @@ struct Reduced {
         made = reduced_shape(*operand.shape, in, out);
         if (operand.source != SourceKind::stored) given = SourceKind::host_made;
         const auto where = reduce_placement(operand.shape->grid(), in, out, ranks).result;
-        operand = {*made, SourceKind::stored, ranks > 1 ? std::optional(where) : std::nullopt};
+        OperandShape reduced{*made, SourceKind::stored, ranks > 1 ? std::optional(where) : std::nullopt};
+        if (!operand.homes.empty()) {
+            reduced.devices = operand.devices;
+            reduced.homes = reduced_homes(*operand.shape, operand.homes, in, out);
+        }
+        operand = std::move(reduced);
     }
     const TileViews* views() const { return whole.views.empty() ? nullptr : &whole.views; }
     SourceKind source() const { return made ? given : operand.source; }
@@ -166,18 +185,44 @@ void settle_sources(OperandShape& a, OperandShape& b, const ContractionSpec& red
         b.source = SourceKind::host_made;
 }
 
-std::shared_ptr<const TilePlaces> places_for(ScalarKind scalar, const Shape& c, const Placement& where) {
+std::shared_ptr<const TilePlaces> places_for(ScalarKind scalar, const Shape& c, const Placement& where,
+                                             const std::vector<std::int16_t>& homes) {
     switch (scalar) {
         case ScalarKind::f32:
-            return tile_places<float>(c, where);
+            return tile_places<float>(c, where, homes);
         case ScalarKind::f64:
-            return tile_places<double>(c, where);
+            return tile_places<double>(c, where, homes);
         case ScalarKind::c64:
-            return tile_places<std::complex<float>>(c, where);
+            return tile_places<std::complex<float>>(c, where, homes);
         case ScalarKind::c128:
             break;
     }
-    return tile_places<std::complex<double>>(c, where);
+    return tile_places<std::complex<double>>(c, where, homes);
+}
+
+/// The devices that are asked for; where none are, those that tensors live on.
+Resources with_devices(const PlanQuestion& q, const Resources& here) {
+    auto out = here;
+    if (!out.devices.empty()) return out;
+    for (const auto* x : {&q.a, &q.b, q.c ? &*q.c : nullptr})
+        for (const int d : x ? x->devices : std::vector<int>{})
+            if (std::find(out.devices.begin(), out.devices.end(), d) == out.devices.end()) out.devices.push_back(d);
+    return out;
+}
+
+/// Whether the result stays on devices.
+bool result_stays(const PlanQuestion& q, const Resources& here) {
+    const bool symmetric = !q.options.result_symmetry.none();
+    if (const auto& asked = q.options.result_on_devices) {
+        require(!*asked || !symmetric, "the result is to stay on devices, but has the symmetry '{}', which hosts store",
+                q.options.result_symmetry.text());
+        require(!*asked || !here.devices.empty(), "the result is to stay on devices, but there are none");
+        return *asked;
+    }
+    if (q.c) return !q.c->devices.empty();
+    if (symmetric) return false;
+    const auto on_host = [](const OperandShape& x) { return x.source == SourceKind::stored && x.devices.empty(); };
+    return !(q.a.devices.empty() && q.b.devices.empty()) && !on_host(q.a) && !on_host(q.b);
 }
 
 struct Built {
@@ -259,6 +304,21 @@ void check_symmetry(const PlanQuestion& q, const TileGrid& result) {
 
 }  // namespace
 
+std::vector<std::int16_t> homes_among(const char* operand, const std::vector<int>& own,
+                                      const std::vector<std::int16_t>& homes, const std::vector<int>& devices) {
+    if (own.empty() || own == devices) return homes;
+    std::vector<std::int16_t> number;
+    for (const int d : own) {
+        const auto it = std::find(devices.begin(), devices.end(), d);
+        require(it != devices.end(), "{} is on device {}, which is not among those of the contraction", operand, d);
+        number.push_back(static_cast<std::int16_t>(it - devices.begin()));
+    }
+    auto out = homes;
+    for (auto& h : out)
+        if (h >= 0) h = number[static_cast<std::size_t>(h)];
+    return out;
+}
+
 void check_question(const PlanQuestion& q, const Resources& here) {
     if (q.spec.operand_count() != 2) user_error("spec '{}': has one operand, but two were given", q.spec.text());
     const TileGrid grid = q.spec.result_grid(q.a.shape->grid(), q.b.shape->grid());
@@ -299,8 +359,9 @@ std::int64_t require_room_to_reduce(const PlanQuestion& q, const Resources& here
     return peak;
 }
 
-PlannedContraction plan_here(const PlanQuestion& q, const Resources& here, Communicator& ranks) {
+PlannedContraction plan_here(const PlanQuestion& q, const Resources& asked, Communicator& ranks) {
     const double start = now_seconds();
+    const Resources here = with_devices(q, asked);
     check_question(q, here);
     require_same_call(ranks, q, here);
     if (q.reduces() && q.options.filter != 0)
@@ -317,10 +378,10 @@ PlannedContraction plan_here(const PlanQuestion& q, const Resources& here, Commu
     settle_sources(a.operand, b.operand, reduced, devices);
     if (devices) require_device_extents(reduced, a.operand.shape->grid(), b.operand.shape->grid());
 
-    const double asked = now_seconds();
+    const double begun = now_seconds();
     const Nodes nodes = nodes_of(ranks);
     auto machine = machine_for(ranks, here, nodes);
-    const double away = now_seconds() - asked;  // devices that wake up are not planning
+    const double away = now_seconds() - begun;  // devices that wake up are not planning
     // Without a budget: what the machine has.
     const PlanBudget budget{here.memory > 0 ? here.memory : machine.host_memory, here.device_memory};
     auto request = request_of(q, reduced, a, b, budget);
@@ -329,11 +390,43 @@ PlannedContraction plan_here(const PlanQuestion& q, const Resources& here, Commu
         if (is->made) others += stored_bytes(*x, q.scalar, ranks);
     for (int n : {0, 1}) others += bounds_bytes(q, n, ranks);
     request.other_bytes = largest_on_all(ranks, others);
-
-    auto [plan, too_large] =
-        build(request, machine, devices && q.options.filter == 0 && !q.c, [&](const Plan& built, bool handed_over) {
+    const bool stays = result_stays(q, here);
+    const auto homes_a = homes_among("A", a.operand.devices, a.operand.homes, here.devices);
+    const auto homes_b = homes_among("B", b.operand.devices, b.operand.homes, here.devices);
+    if (!homes_a.empty()) request.homes_a = &homes_a;
+    if (!homes_b.empty()) request.homes_b = &homes_b;
+    if (stays || request.homes_a || request.homes_b) {
+        std::int64_t in_use = 0;
+        for (std::size_t d = 0; d < here.devices.size(); ++d) {
+            const auto used = device_store(here.devices[d]).used_bytes();
+            in_use = std::max(in_use, used);
+            const auto own = bytes_at_home(*a.operand.shape, homes_a, static_cast<int>(d), q.scalar) +
+                             bytes_at_home(*b.operand.shape, homes_b, static_cast<int>(d), q.scalar);
+            request.device_other_bytes = std::max(request.device_other_bytes, used - own);
+        }
+        machine.device.memory += here.device_memory > 0 ? 0 : in_use;
+    }
+    const bool may_hand_over = devices && q.options.filter == 0 && !q.c && !stays;
+    const auto attempt = [&] {
+        return build(request, machine, may_hand_over, [&](const Plan& built, bool handed_over) {
             if (here.memory == 0) require_host_room(built, nodes, handed_over);
         });
+    };
+    // As much of the result as there is room for: all of it, or so many eighths of the memory.
+    const auto built = [&] {
+        if (!stays || ranks.size() > 1) return attempt();
+        request.result_stays = INT64_MAX;
+        const auto memory = here.device_memory > 0 ? here.device_memory : machine.device.memory;
+        for (const int eighths : {6, 4, 2, 1, 0}) {
+            try {
+                return attempt();
+            } catch (const BudgetError&) {
+                request.result_stays = memory / 8 * eighths * static_cast<std::int64_t>(here.devices.size());
+            }
+        }
+        return attempt();
+    };
+    auto [plan, too_large] = built();
 #ifndef NDEBUG
     validate(plan, {too_large ? 0 : here.memory, here.device_memory});
 #endif
@@ -345,7 +438,13 @@ PlannedContraction plan_here(const PlanQuestion& q, const Resources& here, Commu
     if (b.made || b.views()) impl->original_b = *q.b.shape;
     impl->options.result_shape = nullptr;
     if (!devices) impl->layouts = std::make_unique<PlanLayouts>(impl->plan);
-    if (!too_large) impl->result_places = places_for(q.scalar, impl->plan.c, {ranks, impl->plan.distribution_c});
+    if (!too_large) {
+        Placement where(ranks, impl->plan.distribution_c);
+        if (!impl->plan.homes_c.empty()) where.devices = here.devices;
+        impl->result_places = places_for(q.scalar, impl->plan.c, where, impl->plan.homes_c);
+    }
+    impl->result_stays = stays;
+    if (is_direct(impl->plan)) impl->direct = std::make_unique<DirectRuns>();
     return PlannedContraction(std::move(impl));
 }
 

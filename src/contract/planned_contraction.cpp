@@ -40,6 +40,7 @@ template <Scalar T>
 PlannedContraction plan(std::string_view spec, const std::type_identity_t<ContractOperand<T>>& a,
                         const std::type_identity_t<ContractOperand<T>>& b, const Resources& here,
                         const ContractOptions& options, const PlanOptions& how) {
+    settle_norms<T>(options, a, b, nullptr);
     return plan_here(question_of<T>(spec, shape_of(a), shape_of(b), nullptr, options, how), here,
                      ranks_of<T>(a, b, nullptr, here));
 }
@@ -55,6 +56,7 @@ template <Scalar T>
 PlannedContraction plan_into(std::string_view spec, const std::type_identity_t<ContractOperand<T>>& a,
                              const std::type_identity_t<ContractOperand<T>>& b, const Tensor<T>& c,
                              const Resources& here, const ContractOptions& options, const PlanOptions& how) {
+    settle_norms<T>(options, a, b, &c);
     const OperandShape old = shape_of(ContractOperand<T>(c));
     return plan_here(question_of<T>(spec, shape_of(a), shape_of(b), &old, options, how), here,
                      ranks_of<T>(a, b, &c, here));

@@ -7,6 +7,7 @@
 
 #include "base/check.hpp"
 #include "execute/cpu/tile_layouts.hpp"
+#include "execute/device/direct.hpp"
 #include "index/einsum_spec.hpp"
 #include "tensor/tensor_impl.hpp"
 #include "tessera/contract/planned_contraction.hpp"
@@ -31,6 +32,8 @@ struct PlannedContraction::Impl {
     // What each execution would work out anew; none of a machine that is not here.
     std::unique_ptr<const PlanLayouts> layouts = {};       // where cores do the work
     std::shared_ptr<const TilePlaces> result_places = {};  // where the result fits
+    bool result_stays = false;                             // on devices, also where the plan sums it up on the host
+    std::unique_ptr<DirectRuns> direct = {};               // where all tiles live on one device
 
     const Shape& shape_a() const { return original_a ? *original_a : plan.a; }
     const Shape& shape_b() const { return original_b ? *original_b : plan.b; }
@@ -96,9 +99,27 @@ template <Scalar T>
 OperandShape shape_of(const ContractOperand<T>& x) {
     if (x.stored()) {
         const bool alone = x.stored()->communicator().size() == 1;
-        return {x.shape(), SourceKind::stored, alone ? std::nullopt : std::optional(x.stored()->distribution())};
+        OperandShape out{x.shape(), SourceKind::stored,
+                         alone ? std::nullopt : std::optional(x.stored()->distribution())};
+        if (x.stored()->on_devices() && alone) {
+            out.devices = x.stored()->placement().devices;
+            out.homes = x.stored()->impl().places->homes;
+        }
+        return out;
     }
     return {x.shape(), makes_tiles(x.made()->on_device) ? SourceKind::device_made : SourceKind::host_made};
+}
+
+/// Which of `devices` each tile is on, of a tensor that says it by its own list. UserError where one is on another.
+std::vector<std::int16_t> homes_among(const char* operand, const std::vector<int>& own,
+                                      const std::vector<std::int16_t>& homes, const std::vector<int>& devices);
+/// A filter counts with norms: those that were put off are taken.
+template <Scalar T>
+void settle_norms(const ContractOptions& options, const ContractOperand<T>& a, const ContractOperand<T>& b,
+                  const Tensor<T>* old) {
+    if (options.filter <= 0) return;
+    for (const auto* x : {a.stored(), b.stored(), old})
+        if (x) (void)x->shape();
 }
 
 /// The ranks that all operands live on.

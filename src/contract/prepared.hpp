@@ -16,6 +16,7 @@ namespace tessera {
 
 template <Scalar T>
 struct Prepared {
+    std::optional<Tensor<T>> moved;
     std::optional<Tensor<T>> reduced;
     std::optional<Tensor<T>> part;                // what bounds leave of an operand that is reduced
     std::optional<GeneratedTensor<T>> made_part;  // or made
@@ -27,6 +28,8 @@ struct Prepared {
     Prepared(const ContractionSpec& spec, int operand, const ContractOperand<T>& x,
              const std::vector<IndexBounds>& bounds, int threads, Communicator& ranks)
         : stored(x.stored()), made(x.made()) {
+        // Between ranks tiles travel from host to host.
+        if (stored && stored->on_devices() && ranks.size() > 1) stored = &moved.emplace(to_host(*stored));
         if (!bounds.empty())
             bound(window_of(spec, operand, x.shape().grid(), bounds), spec.needs_reduction(operand), threads);
         if (!spec.needs_reduction(operand)) return;
@@ -64,6 +67,10 @@ struct Prepared {
     /// A filter counts with the norms of the shape, so made tiles are held against them.
     TileSource<T> source(bool filtered) const {
         if (stored && copies) return {{nullptr, nullptr, tiles.data()}, {}};
+        if (stored && stored->on_devices())
+            return {stored->impl().tiles(), {}, {}, [impl = &stored->impl()](std::int64_t slot) {
+                        return static_cast<const T*>(impl->device_tile(slot));
+                    }};
         if (stored) return {stored->impl().tiles(), {}};
         if (!filtered) return {{}, made->make, made->on_device};
         return {{},

@@ -9,7 +9,9 @@
 #include "base/parallel.hpp"
 #include "base/units.hpp"
 #include "comm/same_on_all.hpp"
+#include "device/host_store.hpp"
 #include "shape/require_whole.hpp"
+#include "tensor/resident.hpp"
 #include "tensor/tensor_impl.hpp"
 #include "tessera/kernels/transpose.hpp"
 
@@ -162,6 +164,135 @@ ReduceBytes reduce_bytes(const Shape& x, const Distribution* where, std::int64_t
     return all;
 }
 
+namespace {
+
+/// Of each contribution's tile, and of its result tile: with the first that goes into it.
+struct ReducedHomes {
+    std::vector<std::int16_t> x, result;
+};
+ReducedHomes homes_of(const std::vector<std::int16_t>& homes, const Shape& shape,
+                      const std::vector<Contribution>& contributions) {
+    ReducedHomes out{homes, std::vector<std::int16_t>(static_cast<std::size_t>(shape.tile_count()), -1)};
+    std::int64_t slot = -1, before = -1;
+    for (const auto& c : contributions) {
+        if (c.to != before) out.result[static_cast<std::size_t>(++slot)] = homes[static_cast<std::size_t>(c.slot)];
+        before = c.to;
+        out.x[static_cast<std::size_t>(c.slot)] = out.result[static_cast<std::size_t>(slot)];
+    }
+    return out;
+}
+
+/// One tile of x into its result tile: the kept labels as the result walks them, then the summed ones as x does.
+StridedJob reduce_job(const IndexVector& extents, const std::string& in, const std::string& out) {
+    const auto strides = row_major_strides(extents);
+    const auto stride_of = [&](char label) {
+        std::int64_t sum = 0;
+        for (std::size_t d = 0; d < in.size(); ++d)
+            if (in[d] == label) sum += strides[static_cast<int>(d)];
+        return sum;
+    };
+    StridedJob job;
+    std::vector<StridedJob::Loop> kept, summed;
+    const auto add = [](std::vector<StridedJob::Loop>& loops, StridedJob::Loop next) {
+        if (next.extent == 1) return;
+        auto* last = loops.empty() ? nullptr : &loops.back();
+        if (last && last->in == next.in * next.extent && last->out == next.out * next.extent)
+            *last = {last->extent * next.extent, next.in, next.out};
+        else
+            loops.push_back(next);
+    };
+    IndexVector to;
+    for (char l : out) to.push_back(extents[static_cast<int>(in.find(l))]);
+    const auto to_strides = row_major_strides(to);
+    for (std::size_t d = 0; d < out.size(); ++d)
+        add(kept, {to[static_cast<int>(d)], stride_of(out[d]), to_strides[static_cast<int>(d)]});
+    for (std::size_t d = 0; d < in.size(); ++d)
+        if (in.find(in[d]) == d && out.find(in[d]) == std::string::npos)
+            add(summed, {extents[static_cast<int>(d)], stride_of(in[d]), 0});
+    require(kept.size() + summed.size() <= static_cast<std::size_t>(StridedJob::kMostLoops),
+            "'{}->{}': devices walk a tile by at most {} loops, this takes {}", in, out, StridedJob::kMostLoops,
+            kept.size() + summed.size());
+    for (const auto& l : kept) {
+        job.loop[job.kept_loops++] = l;
+        job.kept *= l.extent;
+    }
+    for (const auto& l : summed) {
+        job.loop[job.kept_loops + job.summed_loops++] = l;
+        job.summed *= l.extent;
+    }
+    return job;
+}
+
+/// The same sums in the same order as on the host; tiles that the host has are done there.
+template <Scalar T>
+Tensor<T> reduce_on_devices(const Tensor<T>& given, const Shape& shape, const std::vector<Contribution>& contributions,
+                            const std::string& in, const std::string& out, Placement where, T alpha, bool conjugated) {
+    const auto homes = homes_of(given.impl().places->homes, shape, contributions);
+    const bool permutes = permutation_of(in, out).has_value();
+    where.devices = given.placement().devices;
+    std::optional<Tensor<T>> moved;
+    const auto& x = at_homes(given, where.devices, homes.x, moved);
+    auto result = uninitialised<T>(shape, std::move(where), homes.result);
+    auto& to = result.impl();
+    // The tiles that go into a result tile follow one another: the first of each, the second, ...
+    std::vector<std::vector<std::vector<StridedJob>>> rounds(result.placement().devices.size());
+    std::int64_t slot = -1, before = -1;
+    std::size_t round = 0;
+    for (const auto& c : contributions) {
+        round = c.to == before ? round + 1 : 0;
+        slot += c.to != before;
+        before = c.to;
+        if (!to.is_local(slot)) continue;
+        const auto extents = x.grid().tile_extents(x.tiles().tile(c.slot));
+        auto job = reduce_job(extents, in, out);
+        job.copies = permutes;
+        job.adds = round > 0;
+        const int home = to.home(slot);
+        if (home < 0) {
+            job.x = x.impl().tile(c.slot);
+            job.out = to.tile(slot);
+            strided_on_host(ScalarTraits<T>::kind, job);
+            continue;
+        }
+        job.x = x.impl().device_tile(c.slot);
+        job.out = to.device_tile(slot);
+        auto& there = rounds[static_cast<std::size_t>(home)];
+        if (there.size() <= round) there.resize(round + 1);
+        there[round].push_back(job);
+    }
+    const bool scales = alpha != T(1) || conjugated;
+    std::vector<std::vector<ElementJob>> scaled(rounds.size());
+    for (std::int64_t s = 0; scales && s < shape.tile_count(); ++s) {
+        if (!to.is_local(s)) continue;
+        if (to.home(s) >= 0) {
+            scaled[static_cast<std::size_t>(to.home(s))].push_back(
+                {nullptr, nullptr, to.device_tile(s), to.elements(s)});
+            continue;
+        }
+        for (std::int64_t e = 0; e < to.elements(s); ++e) {
+            auto& v = to.tile(s)[e];
+            v = alpha * conjugate_if(v, conjugated);
+        }
+    }
+    for (std::size_t d = 0; d < rounds.size(); ++d) {
+        auto& store = to.store(static_cast<int>(d));
+        for (const auto& jobs : rounds[d]) store.strided(ScalarTraits<T>::kind, jobs, store.stream());
+        if (!scaled[d].empty())
+            store.elements(ScalarTraits<T>::kind, ElementOperation::scale, scaled[d],
+                           {.alpha = alpha, .conjugate_x = conjugated}, store.stream());
+    }
+    return result;
+}
+
+}  // namespace
+
+std::vector<std::int16_t> reduced_homes(const Shape& x, const std::vector<std::int16_t>& homes, const std::string& in,
+                                        const std::string& out) {
+    const auto grid = result_grid(x.grid(), in, out);
+    const auto contributions = contributions_of(x, grid, in, out);
+    return homes_of(homes, shape_of(grid, contributions), contributions).result;
+}
+
 template <Scalar T>
 Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& out, int threads, std::int64_t memory,
                  std::optional<std::int64_t> added, std::type_identity_t<T> alpha, bool conjugated, std::int64_t held) {
@@ -198,8 +329,9 @@ Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& o
     }
     const auto& grid = x.grid();
     const auto result = result_grid(grid, in, out);
-    const auto contributions = contributions_of(x.shape(), result, in, out);
+    const auto contributions = contributions_of(x.tiles(), result, in, out);
     const Shape shape = shape_of(result, contributions);
+    if (x.on_devices()) return reduce_on_devices(x, shape, contributions, in, out, std::move(where), alpha, conjugated);
 
     // Nothing summed, no diagonal: every tile is one tile of x, transposed. Few large tiles use all threads each.
     if (const auto permutation = permutation_of(in, out)) {

@@ -27,6 +27,10 @@ struct ReduceBytes {
 ReduceBytes reduce_bytes(const Shape& x, const Distribution* where, std::int64_t element_bytes, const std::string& in,
                          const std::string& out, const Communicator& ranks);
 
+/// Where the result's tiles are, of a tensor on devices: with the first tile of x that goes into each.
+std::vector<std::int16_t> reduced_homes(const Shape& x, const std::vector<std::int16_t>& homes, const std::string& in,
+                                        const std::string& out);
+
 /// alpha times (the conjugate of) x, from labels `in` (repeats are diagonals) to `out` (each at most once); labels not
 /// in `out` are summed. Sums run over the tiles in ascending ordinal and over elements in row-major order: the same
 /// bits always. memory > 0: BudgetError before any work, on all ranks, where x and its reduce_bytes() are more on one

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct DeviceProduct {
     std::int64_t a = 0, b = 0;
     std::int32_t lda = 0, ldb = 0, k = 0;
     bool conjugate_a = false, conjugate_b = false;
+    bool transpose_a = false, transpose_b = false;  // stored k by m, n by k
 };
 struct DeviceChain {
     std::int64_t c = 0;
@@ -88,6 +90,8 @@ class Device {
     virtual void launch(Lane lane, const Launch& launch, const std::byte* image, std::byte* device_image) = 0;
     /// Kernels of a tile source's own; what it throws passes through.
     virtual void launch(Lane lane, const DeviceLaunch& make, std::span<const DeviceTile> tiles) = 0;
+    /// Work that is given the lane's stream, as a DeviceStore takes it: on tensors that live on the device.
+    virtual void launch(Lane lane, std::function<void(void* stream)> work) = 0;
     /// A kernel that fails: for tests of failing kernels.
     virtual void fault(Lane lane) = 0;
 

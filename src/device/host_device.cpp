@@ -14,6 +14,7 @@
 #include "base/clock.hpp"
 #include "base/hash.hpp"
 #include "base/hash_fill.hpp"
+#include "kernels/tile_math.hpp"
 #include "storage/buffer.hpp"
 
 namespace tessera {
@@ -92,11 +93,12 @@ void multiply(std::byte* arena, const DeviceChain& chain, const DeviceProduct* p
             T sum = chain.resume ? c[static_cast<std::int64_t>(i) * chain.ldc + j] : T(0);
             for (std::int32_t p = 0; p < chain.products; ++p) {
                 const auto& q = products[chain.first_product + p];
-                const T* a = reinterpret_cast<const T*>(arena + q.a) + static_cast<std::int64_t>(i) * q.lda;
-                const T* b = reinterpret_cast<const T*>(arena + q.b) + j;
+                const std::int64_t row_a = q.transpose_a ? 1 : q.lda, next_a = q.transpose_a ? q.lda : 1;
+                const std::int64_t column_b = q.transpose_b ? q.ldb : 1, next_b = q.transpose_b ? 1 : q.ldb;
+                const T* a = reinterpret_cast<const T*>(arena + q.a) + i * row_a;
+                const T* b = reinterpret_cast<const T*>(arena + q.b) + j * column_b;
                 for (std::int32_t k = 0; k < q.k; ++k)
-                    sum += conjugate_if(a[k], q.conjugate_a) *
-                           conjugate_if(b[static_cast<std::int64_t>(k) * q.ldb], q.conjugate_b);
+                    multiply_elements(a + k * next_a, b + k * next_b, &sum, 1, {false, q.conjugate_a, q.conjugate_b});
             }
             c[static_cast<std::int64_t>(i) * chain.ldc + j] = sum;
         }
@@ -212,6 +214,9 @@ class HostDevice final : public Device {
         streams_[static_cast<int>(lane)]->drain();
         make(tiles, nullptr);
     }
+    void launch(Lane lane, std::function<void(void* stream)> work) override {
+        on(lane, [work = std::move(work)] { work(nullptr); });
+    }
     void fault(Lane lane) override {
         on(lane, [this] { fault_ = true; });
     }
@@ -250,6 +255,22 @@ class HostDevice final : public Device {
 };
 
 }  // namespace
+
+void multiply_on_host(ScalarKind kind, const DeviceProducts& list) {
+    const auto run = [&]<Scalar T>(T) {
+        for (const auto& chain : list.chains) multiply<T>(nullptr, chain, list.products.data());
+    };
+    switch (kind) {
+        case ScalarKind::f32:
+            return run(float{});
+        case ScalarKind::f64:
+            return run(double{});
+        case ScalarKind::c64:
+            return run(std::complex<float>{});
+        case ScalarKind::c128:
+            return run(std::complex<double>{});
+    }
+}
 
 std::unique_ptr<Device> make_host_device(const HostDeviceOptions& options) {
     return std::make_unique<HostDevice>(options);

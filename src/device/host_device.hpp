@@ -17,4 +17,7 @@ struct HostDeviceOptions {
 };
 std::unique_ptr<Device> make_host_device(const HostDeviceOptions& options);
 
+/// A list whose offsets are addresses, with the bits of the cores.
+void multiply_on_host(ScalarKind kind, const DeviceProducts& list);
+
 }  // namespace tessera

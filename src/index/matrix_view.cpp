@@ -25,6 +25,19 @@ MatrixView::Sides MatrixView::sides(Operand o, const IndexVector& extents) const
     return out;
 }
 
+MatrixView::TileOrder MatrixView::order(Operand o, const IndexVector& extents) const {
+    const auto counted = [&](const std::string& all) {
+        std::string out;
+        for (const char l : all)
+            if (extents[static_cast<int>(labels[o].find(l))] != 1) out += l;
+        return out;
+    };
+    const auto points = counted(batch), stored = counted(labels[o]);
+    const auto rows = counted(o == Operand::b ? k : m), cols = counted(o == Operand::a ? k : n);
+    if (stored == points + rows + cols) return TileOrder::plain;
+    return points.empty() && stored == cols + rows ? TileOrder::transposed : TileOrder::other;
+}
+
 MatrixView::Place MatrixView::place(const TileGrid& c, TileOrdinal tile) const {
     Place out;
     const auto at = c.coordinates(tile);

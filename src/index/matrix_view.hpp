@@ -33,6 +33,11 @@ struct MatrixView {
     };
     Sides sides(Operand o, const IndexVector& extents) const;
 
+    /// How a stored tile with these extents reads as the operand's matrices: as it is, as their transposes (one point
+    /// of the batch), or not at all. Extents of 1 do not count.
+    enum class TileOrder : std::uint8_t { plain, transposed, other };
+    TileOrder order(Operand o, const IndexVector& extents) const;
+
     /// Where a tile of C stands: the parts of its ordinal that the rows (and the batch) and the columns make. Tiles of
     /// one row share the first, tiles of one column the second.
     struct Place {

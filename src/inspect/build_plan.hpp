@@ -21,9 +21,14 @@ struct PlanRequest {
     const Shape* accumulate = nullptr;  // shape of the C that is added to, where beta is not zero
     /// Where stored operands are and the result shall be; where not given, the algorithm's own choice.
     std::optional<Distribution> distribution_a, distribution_b, distribution_c;
-    std::int64_t host_memory = 0;    // bytes for tiles on a rank's host; 0: no limit
-    std::int64_t device_memory = 0;  // bytes on each device; 0: the machine's
-    std::int64_t other_bytes = 0;    // tiles a rank holds besides: reduced operands' originals, the old C
+    /// The device that stores each tile of an operand, by slot, -1: the host; null: all are on the host. One rank only.
+    const std::vector<std::int16_t>*homes_a = nullptr, *homes_b = nullptr;
+    /// Of the result, as many bytes of tiles stay on the devices; 0: it goes to the host.
+    std::int64_t result_stays = 0;
+    std::int64_t device_other_bytes = 0;  // tensors on a device besides
+    std::int64_t host_memory = 0;         // bytes for tiles on a rank's host; 0: no limit
+    std::int64_t device_memory = 0;       // bytes on each device; 0: the machine's
+    std::int64_t other_bytes = 0;         // tiles a rank holds besides: reduced operands' originals, the old C
     PlanOptions how = {};
     std::int64_t planning_memory = 0;  // bytes on the machine that plans, for the plan itself; 0: no limit
 };

@@ -22,10 +22,16 @@ constexpr int kStayingRegions = 3;
 std::int64_t device_budget(const Inspection& in) {
     return in.request.device_memory > 0 ? in.request.device_memory : in.machine.device.memory;
 }
-/// For tiles.
+/// That tensors keep, on the device that has the most.
+std::int64_t most_kept(const Inspection& in) {
+    std::int64_t most = 0;
+    for (int d = 0; d < in.machine.devices_per_rank; ++d) most = std::max(most, in.kept_bytes(d));
+    return most;
+}
+/// For tiles on their way.
 std::int64_t device_room(const Inspection& in) {
     const auto budget = device_budget(in);
-    return std::max<std::int64_t>(0, budget - device_reserve_bytes(budget));
+    return std::max<std::int64_t>(0, budget - device_reserve_bytes(budget) - most_kept(in));
 }
 
 class Ways {
@@ -290,12 +296,13 @@ class Ways {
             return least_c + buffers_ * unit <= memory && least_c <= part(asked_.block_share, memory) &&
                    unit <= part(asked_.chunk_share, memory);
         };
-        if (fits(memory_)) return {least_c, unit};
+        const auto kept = most_kept(in_);
+        if (fits(memory_) && (kept == 0 || budget_ >= device_budget_for(kept))) return {least_c, unit};
         auto least = least_c + buffers_ * unit;
         if (asked_.block_share) least = std::max(least, whole(least_c, *asked_.block_share));
         if (asked_.chunk_share) least = std::max(least, whole(unit, *asked_.chunk_share));
         while (!fits(least)) ++least;  // rounding
-        const auto given = budget_, wanted = device_budget_for(least);
+        const auto given = budget_, wanted = device_budget_for(least + kept);
         throw BudgetError(
             fmt::format(
                 "a device memory of {} ({} bytes) is too small for '{}': the smallest that works is {} ({} bytes)",
@@ -442,7 +449,9 @@ DeviceWays ways_for_devices(const Inspection& in, const std::vector<std::int32_t
 
 void finish_cut(const Inspection& in, DeviceCut& cut) {
     const auto memory = device_room(in);
-    for (auto& d : cut.devices) {
+    for (std::size_t i = 0; i < cut.devices.size(); ++i) {
+        auto& d = cut.devices[i];
+        d.device = static_cast<int>(i);
         cut_chunks(in, cut.limits, d);
         if (d.blocks.empty()) continue;
         cut.memory_case = std::max(cut.memory_case, case_of(d, memory));

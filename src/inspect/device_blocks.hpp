@@ -38,6 +38,7 @@ struct Block {
 };
 /// The memory of one device, in this order: regions of C, resident tiles of A (and B), chunk buffers.
 struct DeviceLayout {
+    int device = 0;
     int c_regions = 1, buffers = 1;  // regions of one size that blocks take in turn; 0: the blocks have been placed
     std::int64_t c_bytes = 0, resident_bytes = 0, chunk_bytes = 0;  // c_bytes: of all regions
     std::vector<Block> blocks;

@@ -57,12 +57,14 @@ class ChunkCutter {
         for (auto& block : d_.blocks) {
             std::int64_t at = 0;
             for (auto i : block.sums) {
-                block.offsets.push_back(at);
-                at += in_.bytes_on_device(Operand::c)[in_.sums[i].c];
+                const bool stays =
+                    in_.stays(in_.sums[i].c) && in_.sums[i].index == 0 && in_.as_stored.c[in_.sums[i].c] != 0;
+                block.offsets.push_back(stays ? -1 : at);
+                if (!stays) at += in_.bytes_on_device(Operand::c)[in_.sums[i].c];
                 if (!limits_.b_held) continue;
                 for (auto p = in_.sums[i].first; p < in_.sums[i].last; ++p) {
                     const auto t = in_.tile_of(Operand::b, p);
-                    if (std::exchange(seen_[1][t], 0) < 0)
+                    if (std::exchange(seen_[1][t], 0) < 0 && !in_.in_place(Operand::b, t, d_.device))
                         block.held.push_back({Operand::b, t, bytes_[1][t], 0, false});
                 }
             }
@@ -196,8 +198,8 @@ class ChunkCutter {
 
     /// The tile comes with the chunk, unless it is there.
     void bring(int o, std::int32_t t, Chunk& chunk, std::int64_t& filled, std::int64_t& brought) {
-        if (o == 1 && limits_.b_held) return;
         const auto operand = static_cast<Operand>(o);
+        if ((o == 1 && limits_.b_held) || in_.in_place(operand, t, d_.device)) return;
         const auto bytes = bytes_[o][t];
         if (stays_[o] ? came_[o][t] : seen_[o][t] == stamp_) return;
         if (stays_[o]) {

@@ -54,13 +54,15 @@ std::vector<Block> patches_of(const Inspection& in, const std::vector<std::int32
     const auto& bytes = in.bytes_on_device(Operand::c);
     std::int64_t total = 0;
     std::vector<std::int64_t> row_bytes(static_cast<std::size_t>(in.rows));
+    std::vector<bool> has_sums(row_bytes.size());  // result tiles that stay take nothing
     for (auto i : sums) {
+        has_sums[static_cast<std::size_t>(in.row[in.sums[i].c])] = true;
         row_bytes[in.row[in.sums[i].c]] += bytes[in.sums[i].c];
         total += bytes[in.sums[i].c];
     }
     std::vector<std::int32_t> rows;
     for (std::int32_t r = 0; r < in.rows; ++r)
-        if (row_bytes[r] > 0) rows.push_back(r);
+        if (has_sums[static_cast<std::size_t>(r)]) rows.push_back(r);
     std::vector<std::vector<std::int32_t>> row_groups;
     if (row_cuts == 1 && limits.rows == SIZE_MAX)
         row_groups.push_back(rows);

@@ -66,6 +66,9 @@ class DeviceWorker final : public Worker {
         for (std::size_t d = 0; d < lanes_.size(); ++d) {
             auto& lane = lanes_[d];
             lane.layout = std::move(cut.devices[d]);
+            for (const auto& block : lane.layout.blocks)
+                for (const auto i : block.sums)
+                    if (in_.stays(in_.sums[i].c)) w_.plan.homes_c[in_.sums[i].c] = static_cast<std::int16_t>(d);
             for (std::size_t b = 0; b < lane.layout.blocks.size(); ++b)
                 for (std::size_t c = 0; c < lane.layout.blocks[b].chunks.size(); ++c) lane.stages.push_back({b, c});
         }
@@ -159,6 +162,7 @@ class DeviceWorker final : public Worker {
     void emit_compute(int d, std::size_t t);
     /// How many chunks come before the one that is worked on is done.
     static std::size_t ahead(const Lane& lane) { return static_cast<std::size_t>(lane.layout.buffers) - 1; }
+    void emit_staying(int d, std::size_t block, const std::vector<std::int32_t>& sums, std::int32_t after);
     void emit_store(int d, std::size_t block, const std::vector<std::int32_t>& sums, std::int32_t after);
     std::int64_t buffer_at(const Lane& lane, std::size_t t) const {
         const auto& l = lane.layout;
@@ -177,6 +181,7 @@ class DeviceWorker final : public Worker {
     std::vector<std::int32_t> made_at_[2];  // arrivals of tiles made on the host
     std::vector<std::int32_t> step_of_;     // of device arrivals and host-made ones: from first_arrival_ on
     std::size_t first_arrival_ = 0;
+    std::vector<std::int32_t> summed_;                 // per result tile: sums that are complete, of those that stay
     std::vector<std::int32_t> place_in_block_, done_;  // per sum: where in its block, products given to chains
 };
 
@@ -208,8 +213,26 @@ void DeviceWorker::place_ring(Lane& lane) {
     w_.arena[rank_] += lane.ring_buffers * lane.ring_bytes;
 }
 
-/// Result tiles that no product reaches: zero, on the host.
+/// Result tiles that no product reaches: zero, on the host, or on the device where they stay.
 void DeviceWorker::emit_empty() {
+    const auto stay =
+        std::stable_partition(empty_.begin(), empty_.end(), [&](std::int32_t i) { return !in_.stays(in_.sums[i].c); });
+    if (stay != empty_.end()) {
+        const auto first = static_cast<std::int64_t>(w_.plan.chains.size());
+        std::vector<std::int32_t> sums;
+        for (auto i = stay; i != empty_.end(); ++i) {
+            const auto c = in_.sums[*i].c;
+            sums.push_back(static_cast<std::int32_t>(w_.plan.sums.size()));
+            w_.plan.sums.push_back({c, rank_, static_cast<std::int16_t>(in_.home(Operand::c, c)), -1});
+            w_.plan.chains.push_back({sums.back(), 0, in_.sums[*i].first});
+        }
+        w_.ready.resize(w_.plan.sums.size(), -1);
+        const auto end = static_cast<std::int64_t>(w_.plan.chains.size());
+        const auto step = w_.add_step(StepKind::compute, rank_, 0, -1, first, end, {});
+        for (auto i = stay; i != empty_.end(); ++i) w_.ready[*i] = step;
+        w_.add_finish_on(0, sums, step);
+        empty_.erase(stay, empty_.end());
+    }
     if (empty_.empty()) return;
     const auto begin = static_cast<std::int64_t>(w_.plan.chains.size());
     for (auto i : empty_) {
@@ -265,7 +288,8 @@ std::vector<std::int32_t> DeviceWorker::bring(int d, const std::vector<ChunkTile
     auto& lane = lanes_[d];
     auto& plan = w_.plan;
     const std::int64_t resident = lane.layout.c_bytes;
-    enum { from_host = -1, made = -2 };
+    // Below `homes`: from the tile that device homes - 1 - source stores, laid anew.
+    enum { from_host = -1, made = -2, homes = -2 };
     std::vector<std::pair<int, const ChunkTile*>> from;
     for (const auto& tile : tiles) {
         const int o = static_cast<int>(tile.operand);
@@ -281,6 +305,7 @@ std::vector<std::int32_t> DeviceWorker::bring(int d, const std::vector<ChunkTile
                                                         static_cast<std::size_t>(use) + ahead(lane) >= t);
                 if (e != d && other.at[o][tile.slot] >= 0 && alive) source = e;
             }
+            if (const int home = in_.home(tile.operand, tile.slot); home >= 0) source = homes - 1 - home;
         }
         from.emplace_back(source, &tile);
     }
@@ -290,7 +315,7 @@ std::vector<std::int32_t> DeviceWorker::bring(int d, const std::vector<ChunkTile
     });
 
     std::vector<std::int32_t> steps;
-    std::pair<int, std::int32_t> before{made - 1,
+    std::pair<int, std::int32_t> before{INT32_MIN,
                                         -1};  // the piece before, of the same source: the last one stands for all
     auto& n = counts(d);
     for (std::size_t begin = 0; begin < from.size();) {
@@ -307,7 +332,9 @@ std::vector<std::int32_t> DeviceWorker::bring(int d, const std::vector<ChunkTile
             const auto& tile = *from[i].second;
             const int o = static_cast<int>(tile.operand);
             std::int32_t taken = -1;
-            if (source >= 0) {
+            if (source < homes) {
+                n.copied_bytes += tile.bytes;
+            } else if (source >= 0) {
                 taken = lanes_[source].at[o][tile.slot];
                 waits.push_back(step_of_[static_cast<std::size_t>(taken) - first_arrival_]);
                 n.copied_bytes += tile.bytes;
@@ -329,7 +356,8 @@ std::vector<std::int32_t> DeviceWorker::bring(int d, const std::vector<ChunkTile
         }
         const auto last = static_cast<std::int64_t>(plan.arrivals.size());
         const auto kind = source == made ? StepKind::make : source == from_host ? StepKind::load : StepKind::copy;
-        const auto step = w_.add_step(kind, rank_, d, source >= 0 ? source : -1, first, last, waits);
+        const auto peer = source < homes ? homes - 1 - source : source >= 0 ? source : -1;
+        const auto step = w_.add_step(kind, rank_, d, peer, first, last, waits);
         step_of_.resize(plan.arrivals.size() - first_arrival_, step);
         if (source == from_host && host_made(Operand::b) && from[end - 1].second->operand == Operand::b)
             lane.ring_loads[t % static_cast<std::size_t>(lane.ring_buffers)].push_back(step);
@@ -413,8 +441,8 @@ void DeviceWorker::emit_compute(int d, std::size_t t) {
         lane.device_sum.clear();
         for (std::size_t i = 0; i < block.sums.size(); ++i) {
             lane.device_sum.push_back(static_cast<std::int32_t>(plan.sums.size()));
-            plan.sums.push_back(
-                {in_.sums[block.sums[i]].c, rank_, static_cast<std::int16_t>(d), region + block.offsets[i]});
+            plan.sums.push_back({in_.sums[block.sums[i]].c, rank_, static_cast<std::int16_t>(d),
+                                 block.offsets[i] < 0 ? -1 : region + block.offsets[i]});
         }
         w_.ready.resize(plan.sums.size(), -1);
         if (!block.held.empty()) {
@@ -475,25 +503,83 @@ void DeviceWorker::emit_compute(int d, std::size_t t) {
         }
         for (auto p = chain.first_product; p < chain.first_product + ch.products; ++p) {
             const auto& product = plan.products[p];
-            plan.places[p] = {lane.now[0][product.a], lane.now[1][product.b]};
+            plan.places[p] = {in_.in_place(Operand::a, product.a, d) ? -1 : lane.now[0][product.a],
+                              in_.in_place(Operand::b, product.b, d) ? -1 : lane.now[1][product.b]};
         }
     }
     finish_step();
+}
+
+/// Complete sums that are stored on the device are finished there: where they are, or laid into their tiles first.
+void DeviceWorker::emit_staying(int d, std::size_t block, const std::vector<std::int32_t>& sums, std::int32_t after) {
+    auto& lane = lanes_[d];
+    auto& plan = w_.plan;
+    const auto device_sum = [&](std::int32_t sum) { return lane.device_sum[place_in_block_[sum]]; };
+    // Sums of one tile are joined when the last of them is complete.
+    std::vector<std::int32_t> whole;  // the first sum of each such tile
+    std::vector<PlanMove> merges;
+    if (summed_.empty()) summed_.resize(in_.bytes(Operand::c).size());
+    for (auto s : sums) {
+        const auto c = in_.sums[s].c;
+        if (!in_.stays(c)) continue;
+        w_.ready[s] = after;
+        const auto first = in_.first_sum[c], count = in_.first_sum[c + 1] - first;
+        if (++summed_[c] < count) continue;
+        whole.push_back(first);
+        fixed_tree(static_cast<std::size_t>(count), [&](std::size_t to, std::size_t from) {
+            merges.push_back({device_sum(first + static_cast<std::int32_t>(from)),
+                              device_sum(first + static_cast<std::int32_t>(to))});
+        });
+    }
+    if (!merges.empty()) {
+        const auto begin = static_cast<std::int64_t>(plan.moves.size());
+        plan.moves.insert(plan.moves.end(), merges.begin(), merges.end());
+        after =
+            w_.add_step(StepKind::merge, rank_, d, -1, begin, static_cast<std::int64_t>(plan.moves.size()), {after});
+        lane.stored[block].push_back(after);
+    }
+    std::vector<std::int32_t> there, laid;
+    const auto first = static_cast<std::int64_t>(plan.moves.size());
+    for (auto s : whole) {
+        const auto c = in_.sums[s].c;
+        const auto at = device_sum(s);
+        if (plan.sums[at].offset < 0) {
+            there.push_back(at);
+            continue;
+        }
+        const auto to = static_cast<std::int32_t>(plan.sums.size());
+        plan.sums.push_back({c, rank_, static_cast<std::int16_t>(d), -1});
+        plan.moves.push_back({at, to});
+        counts(d).copied_bytes += in_.bytes_on_device(Operand::c)[c];
+        laid.push_back(to);
+    }
+    w_.ready.resize(plan.sums.size(), -1);
+    if (!there.empty()) w_.add_finish_on(d, there, after);
+    if (laid.empty()) return;
+    const auto store =
+        w_.add_step(StepKind::store, rank_, d, d, first, static_cast<std::int64_t>(plan.moves.size()), {after});
+    lane.stored[block].push_back(store);
+    w_.add_finish_on(d, laid, store);
 }
 
 /// Sums of the block at hand that are complete after a compute step leave.
 void DeviceWorker::emit_store(int d, std::size_t block, const std::vector<std::int32_t>& sums, std::int32_t after) {
     auto& lane = lanes_[d];
     auto& plan = w_.plan;
+    emit_staying(d, block, sums, after);
     const auto first = static_cast<std::int64_t>(plan.moves.size());
-    for (auto s : sums) {
+    std::vector<std::int32_t> leave;
+    for (auto s : sums)
+        if (!in_.stays(in_.sums[s].c)) leave.push_back(s);
+    if (leave.empty()) return;
+    for (auto s : leave) {
         plan.moves.push_back({lane.device_sum[place_in_block_[s]], s});
         counts(d).stored_bytes += in_.bytes_on_device(Operand::c)[in_.sums[s].c];
     }
     const auto store =
         w_.add_step(StepKind::store, rank_, d, -1, first, static_cast<std::int64_t>(plan.moves.size()), {after});
     lane.stored[block].push_back(store);
-    for (auto s : sums) {
+    for (auto s : leave) {
         w_.ready[s] = store;
         if (w_.finished_by_worker(s)) w_.add_finish(s, store);
     }

@@ -149,6 +149,67 @@ Inspection::Inspection(const PlanRequest& r, const MachineModel& m) : request(r)
             host[t] = align_up(s.grid().tile_elements(s.tile(t)) * element);
         if (m.devices_per_rank > 0) device_bytes[o] = device_bytes_of(s, view, o, element);
     }
+    find_homes();
+}
+
+// A tile whose rows start anywhere, or that is stored transposed, is copied into the device more slowly than one that
+// is laid out for it: worth laying anew where each element is used so often.
+constexpr double kFlopsWorthLaying = 256;
+
+void Inspection::find_homes() {
+    const auto devices = machine.devices_per_rank;
+    if (devices == 0 || machine.ranks > 1) return;
+    if (request.homes_a) homes.a = *request.homes_a;
+    if (request.homes_b) homes.b = *request.homes_b;
+    if (request.result_stays > 0 && (product.segments == 1 || segments_fit())) {
+        // The first ones stay, so that the others leave while the last are worked on.
+        homes.c.assign(host_bytes.c.size(), -1);
+        std::int64_t room = request.result_stays;
+        for (std::size_t t = 0; t < homes.c.size() && host_bytes.c[t] <= room; ++t) {
+            room -= host_bytes.c[t];
+            homes.c[t] = 0;
+        }
+    }
+    const auto element = bytes_of(request.scalar);
+    for (const auto o : {Operand::a, Operand::b, Operand::c}) {
+        if (homes[o].empty()) continue;
+        const auto& s = shape(o);
+        as_stored[o].assign(homes[o].size(), 0);
+        const bool much = product.flops * flop_factor >= kFlopsWorthLaying * static_cast<double>(s.elements());
+        for (std::int64_t t = 0; t < s.tile_count(); ++t) {
+            if (homes[o][t] < 0) continue;
+            const auto extents = s.grid().tile_extents(s.tile(t));
+            const auto order = view.order(o, extents);
+            const bool plain = order == MatrixView::TileOrder::plain;
+            if (o == Operand::c) {
+                as_stored[o][t] = plain;
+            } else if (order != MatrixView::TileOrder::other) {
+                as_stored[o][t] = !much || (plain && view.sides(o, extents).cols * element % 16 == 0);
+            }
+            // (Of a result in segments one sum is the tile; the others need room.)
+            if (as_stored[o][t] && devices == 1 && (o != Operand::c || product.segments == 1)) device_bytes[o][t] = 0;
+        }
+    }
+}
+
+/// Whether one device has ample room for all sums of a result in segments at once, so that they meet there.
+bool Inspection::segments_fit() const {
+    if (machine.devices_per_rank > 1) return false;
+    std::int64_t bytes = 0;
+    for (const auto& s : sums) bytes += device_bytes.c[static_cast<std::size_t>(s.c)];
+    const auto budget = request.device_memory > 0 ? request.device_memory : machine.device.memory;
+    return bytes <= (budget - device_reserve_bytes(budget) - kept_bytes(0)) / 4;
+}
+
+std::int64_t Inspection::kept_bytes(int device) const {
+    std::int64_t bytes = request.device_other_bytes, result = 0;
+    for (const auto o : {Operand::a, Operand::b})
+        for (std::size_t t = 0; t < homes[o].size(); ++t)
+            if (homes[o][t] == device) bytes += host_bytes[o][t];
+    for (std::size_t t = 0; t < homes.c.size(); ++t)
+        if (homes.c[t] >= 0) result += host_bytes.c[t];
+    const std::int64_t devices = machine.devices_per_rank;
+    return bytes + (result + devices - 1) / devices;
 }
 
 void Inspection::find_coordinates() {

@@ -32,6 +32,8 @@ struct Inspection {
     // With devices: tile coordinates of a row (free A), of a column (free B).
     std::vector<IndexVector> row_at, col_at;
     PerOperand<std::vector<std::int64_t>> host_bytes, device_bytes;  // per slot
+    PerOperand<std::vector<std::int16_t>> homes;                     // per slot, as in Plan; with devices of one rank
+    PerOperand<std::vector<std::uint8_t>> as_stored;                 // per slot: products can use the tile where it is
     double flop_factor = 1;                                          // complex arithmetic
 
     const Shape& shape(Operand o) const {
@@ -41,6 +43,17 @@ struct Inspection {
     bool stored(Operand o) const { return source(o) == SourceKind::stored; }
     const std::vector<std::int64_t>& bytes(Operand o) const { return host_bytes[o]; }
     const std::vector<std::int64_t>& bytes_on_device(Operand o) const { return device_bytes[o]; }
+    /// Whether a device multiplies with the tile, or sums it up, where it is stored.
+    bool in_place(Operand o, std::int32_t slot, int device) const {
+        return home(o, slot) == device && as_stored[o][static_cast<std::size_t>(slot)] != 0;
+    }
+    int home(Operand o, std::int32_t slot) const {
+        return homes[o].empty() ? -1 : homes[o][static_cast<std::size_t>(slot)];
+    }
+    /// A result tile that stays: on which device, the blocks say.
+    bool stays(std::int32_t slot) const { return home(Operand::c, slot) >= 0; }
+    /// Bytes that tensors keep on a device (of several: of the result its share).
+    std::int64_t kept_bytes(int device) const;
     /// What a tile is when it travels: its elements, without the padding between tiles.
     std::int64_t payload(Operand o, std::int32_t slot) const {
         return shape(o).grid().tile_elements(shape(o).tile(slot)) * bytes_of(request.scalar);
@@ -63,6 +76,8 @@ struct Inspection {
 
   private:
     void find_coordinates();
+    void find_homes();
+    bool segments_fit() const;
 };
 
 /// Which rank works on which sum, and how the tensors lie.

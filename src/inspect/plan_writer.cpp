@@ -42,6 +42,13 @@ void PlanWriter::add_finish(std::int32_t sum, std::int32_t after) {
     add_step(StepKind::finish, plan.sums[sum].rank, -1, -1, at, at + 1, {after});
 }
 
+void PlanWriter::add_finish_on(int device, const std::vector<std::int32_t>& sums, std::int32_t after) {
+    const auto at = static_cast<std::int64_t>(plan.finish_sums.size());
+    plan.finish_sums.insert(plan.finish_sums.end(), sums.begin(), sums.end());
+    add_step(StepKind::finish, plan.sums[sums.front()].rank, device, -1, at,
+             static_cast<std::int64_t>(plan.finish_sums.size()), {after});
+}
+
 std::int32_t PlanWriter::add_arrival(Operand o, std::int32_t slot, std::int64_t offset, std::int64_t bytes,
                                      std::int32_t from) {
     plan.arrivals.push_back({o, slot, from, offset, bytes});
@@ -71,7 +78,7 @@ void PlanWriter::lay_out() {
         for (std::int32_t s = 0; s < static_cast<std::int32_t>(shape.tile_count()); ++s) {
             plan.counts.whole_bytes +=
                 o == Operand::c ? in.bytes(o)[s] * shape.symmetry().orbit(shape.grid(), shape.tile(s)) : in.bytes(o)[s];
-            if (in.place(o, s) != s) continue;
+            if (in.place(o, s) != s || in.home(o, s) >= 0) continue;
             plan.rank_counts[owner[s]].stored(o) += in.bytes(o)[s];
             fixed[owner[s]] += in.bytes(o)[s];
         }
@@ -94,10 +101,10 @@ void PlanWriter::place_sums() {
         const auto rank = how.rank_of[i];
         const bool in_place = s.index == 0 && owner_.c[s.c] == rank;
         plan.sums.push_back({s.c, rank, -1, in_place ? -1 : arena[rank]});
-        if (!in_place && !joined_by_worker_[s.c]) arena[rank] += bytes[s.c];
+        if (!in_place && !joined_by_worker_[s.c] && !in.stays(s.c)) arena[rank] += bytes[s.c];
     }
     for (std::int32_t c = 0; c < tiles; ++c)
-        if (!joined_by_worker_[c] && !finished_by_worker(in.first_sum[c])) plan_closing(c);
+        if (!in.stays(c) && !joined_by_worker_[c] && !finished_by_worker(in.first_sum[c])) plan_closing(c);
 }
 
 std::int32_t PlanWriter::sum_at_owner(std::int32_t c, bool in_place) {
@@ -300,11 +307,21 @@ void PlanWriter::count() {
         k.flops += in.sums[i].flops;
         k.products += in.sums[i].last - in.sums[i].first;
     }
+    for (auto* homes : {&plan.homes_a, &plan.homes_b, &plan.homes_c})
+        if (std::ranges::all_of(*homes, [](auto home) { return home < 0; })) homes->clear();
+    for (const auto o : {Operand::a, Operand::b, Operand::c}) {
+        const auto& homes = plan.homes(o);
+        for (std::size_t s = 0; s < homes.size(); ++s) {
+            if (homes[s] < 0) continue;
+            plan.device_counts[static_cast<std::size_t>(homes[s])].kept_bytes += in.bytes(o)[s];
+            (o == Operand::a ? n.bytes_a : o == Operand::b ? n.bytes_b : n.bytes_c) += in.bytes(o)[s];
+        }
+    }
     for (const auto& d : plan.device_counts) {
         n.loaded_bytes += d.loaded_bytes;
         n.stored_bytes += d.stored_bytes;
         n.copied_bytes += d.copied_bytes;
-        n.peak_device_bytes = std::max(n.peak_device_bytes, d.peak_bytes);
+        n.peak_device_bytes = std::max(n.peak_device_bytes, d.peak_bytes + d.kept_bytes);
         n.made_tiles += d.made_tiles;
         n.made_bytes += d.made_bytes;
     }
@@ -323,6 +340,9 @@ Plan PlanWriter::write() {
     if (r.views_b) plan.views_b = *r.views_b;
     plan.source_a = r.source_a;
     plan.source_b = r.source_b;
+    plan.homes_a = in.homes.a;
+    plan.homes_b = in.homes.b;
+    plan.homes_c = in.homes.c;
     plan.ranks = in.machine.ranks;
     plan.devices_per_rank = in.machine.devices_per_rank;
     plan.threads = in.machine.threads_per_rank;

@@ -47,6 +47,8 @@ class PlanWriter {
                           std::vector<std::int32_t> after);
     /// A finish step for a sum that is the stored result tile.
     void add_finish(std::int32_t sum, std::int32_t after);
+    /// The same for sums that are result tiles stored on a device.
+    void add_finish_on(int device, const std::vector<std::int32_t>& sums, std::int32_t after);
     /// Adds an arrival in the arena of a rank's host at this offset.
     std::int32_t add_arrival(Operand o, std::int32_t slot, std::int64_t offset, std::int64_t bytes,
                              std::int32_t from = -1);

@@ -78,6 +78,7 @@ void write_shared(const std::string& path, const Tensor<T>& tensor, std::span<co
 
 template <Scalar T>
 void write_tensor(const std::string& path, const Tensor<T>& tensor) {
+    if (tensor.on_devices()) return write_tensor(path, to_host(tensor));
     std::vector<std::int64_t> offsets(1, 0);
     offsets.reserve(static_cast<std::size_t>(tensor.tile_count()) + 1);
     for (std::int64_t s = 0; s < tensor.tile_count(); ++s)

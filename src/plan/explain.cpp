@@ -167,6 +167,31 @@ PublishedVolume published_volume(const Plan& plan, Algorithm algorithm) {
     return {};
 }
 
+/// What lives on devices, what of it is used in place, and what of the result stays.
+std::string resident_lines(const Plan& plan) {
+    if (!plan.resident()) return {};
+    std::string parts;
+    for (const auto o : {Operand::a, Operand::b, Operand::c}) {
+        std::int64_t there = 0;
+        for (const auto home : plan.homes(o)) there += home >= 0;
+        if (plan.homes(o).empty()) continue;
+        parts += fmt::format("{}{} of {} tiles of {}", parts.empty() ? "" : ", ", format_count(there),
+                             format_count(plan.shape(o).tile_count()),
+                             o == Operand::a   ? "A"
+                             : o == Operand::b ? "B"
+                                               : "C");
+    }
+    std::int64_t kept = 0, laid = 0, back = 0;
+    for (const auto& d : plan.device_counts) kept = std::max(kept, d.kept_bytes);
+    for (const auto& s : plan.steps) {
+        if (s.kind == StepKind::copy)
+            for (auto i = s.begin; i < s.end; ++i) laid += plan.arrivals[static_cast<std::size_t>(i)].from < 0;
+        if (s.kind == StepKind::store && s.peer >= 0) back += s.end - s.begin;
+    }
+    return fmt::format("  resident   {} live on devices, {} at most on one; {} laid anew there\n", parts,
+                       format_bytes(kept), format_count(laid + back));
+}
+
 struct Evictions {
     std::int64_t steps = 0, tiles = 0, bytes = 0;
 };
@@ -236,6 +261,7 @@ std::string explain(const Plan& plan) {
             blocks += d.blocks;
             chunks += d.chunks;
         }
+        out += resident_lines(plan);
         out += fmt::format("  devices    {} per rank; {} blocks ({}) in {} chunks; balance {:.3f}\n",
                            plan.devices_per_rank, format_count(blocks), names(plan.blocks), format_count(chunks),
                            balance(plan.device_counts, flops_of_device));
@@ -317,7 +343,9 @@ std::string explain_json(const Plan& plan) {
     parameter("depth", plan.given.parameters.depth, plan.used.depth);
     parameter("lookahead", plan.given.parameters.lookahead, plan.used.lookahead);
     for (const auto& r : plan.rank_counts) rank_bytes.push_back(r.peak_bytes);
+    nlohmann::json resident_bytes = nlohmann::json::array();
     for (const auto& d : plan.device_counts) device_bytes.push_back(d.peak_bytes);
+    for (const auto& d : plan.device_counts) resident_bytes.push_back(d.kept_bytes);
     nlohmann::json links = nlohmann::json::object();
     for (const auto& l : link_rows(plan))
         links[l.key] = {{"total", l.total}, {"largest", l.largest}, {"mean", l.mean}, {"of", l.of}};
@@ -358,6 +386,7 @@ std::string explain_json(const Plan& plan) {
           {"moved_device_to_host", n.stored_bytes},
           {"moved_device_to_device", n.copied_bytes},
           {"sent", n.sent_bytes}}},
+        {"resident_bytes", resident_bytes},
         {"peak_bytes",
          {{"host", n.peak_host_bytes},
           {"device", n.peak_device_bytes},

@@ -18,6 +18,8 @@ constexpr std::optional<Lane> lane_of(const PlanStep& step) {
         case StepKind::make:
             return Lane::make;
         case StepKind::compute:
+        case StepKind::merge:
+        case StepKind::finish:
             return Lane::compute;
         case StepKind::store:
             return Lane::store;

@@ -23,6 +23,11 @@ class PlanFacts {
         if (plan_.ranks == 1) return 0;
         return plan_.distribution(o).owner(shape(o).grid(), shape(o).tile(plan_.place(o, slot)));
     }
+    /// Whether a device can multiply with the tile, or sum it up, where it is stored.
+    bool fits_in_place(Operand o, std::int32_t slot) const {
+        const auto order = view_.order(o, shape(o).grid().tile_extents(shape(o).tile(slot)));
+        return order == MatrixView::TileOrder::plain || (o != Operand::c && order == MatrixView::TileOrder::transposed);
+    }
     /// Bytes of a tile, and of the place it takes in host memory. (Devices hold tiles as padded matrices.)
     std::int64_t payload(Operand o, std::int32_t slot) const {
         return shape(o).grid().tile_elements(shape(o).tile(slot)) * bytes_of(plan_.scalar);

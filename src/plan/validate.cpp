@@ -170,6 +170,12 @@ class Validator {
                     break;
                 default: {  // load, copy
                     ensure(s.device >= 0, "step {} loads into the host", number);
+                    const int home = plan_.home(t.operand, t.slot);
+                    if (t.from < 0 && home >= 0) {
+                        ensure(s.kind == StepKind::copy && home == s.peer && stored(t.operand),
+                               "step {}: tile {} is stored on device {}", number, t.slot, home);
+                        break;
+                    }
                     if (t.from < 0) {
                         ensure(s.kind == StepKind::load && stored(t.operand) && owner(t.operand, t.slot) == s.rank,
                                "step {}: tile {} is not stored on rank {}", number, t.slot, s.rank);
@@ -210,6 +216,10 @@ class Validator {
             ensure(ch.sum >= 0 && ch.sum < static_cast<std::int32_t>(plan_.sums.size()), "chain {}: sum {}", i, ch.sum);
             const auto& sum = plan_.sums[ch.sum];
             ensure(sum.rank == s.rank && sum.device == s.device, "chain {}: its sum is elsewhere", i);
+            ensure(sum.device < 0 || sum.offset >= 0 || ch.products == 0 || facts_.fits_in_place(Operand::c, sum.c),
+                   "chain {}: result tile {} is not stored as it is summed", i, sum.c);
+            ensure(sum.offset >= 0 || sum.device == plan_.home(Operand::c, sum.c),
+                   "chain {}: its result tile is elsewhere", i);
             ensure(ch.parts >= 1 && ch.part < ch.parts, "chain {}: part {} of {}", i, ch.part, ch.parts);
             ensure(ch.first_product >= 0 && ch.products >= 0 &&
                        ch.first_product + ch.products <= static_cast<std::int64_t>(plan_.products.size()),
@@ -265,9 +275,14 @@ class Validator {
 
     void use(Operand o, std::int32_t slot, std::int32_t at, std::int32_t number) {
         const auto& s = step(number);
+        if (at < 0 && s.device >= 0) {
+            ensure(stored(o) && plan_.home(o, slot) == s.device && facts_.fits_in_place(o, slot),
+                   "step {}: tile {} is not stored on device {} as it is used", number, slot, s.device);
+            return;
+        }
         if (at < 0) {
-            ensure(s.device < 0 && stored(o) && owner(o, slot) == s.rank, "step {}: tile {} is not stored on rank {}",
-                   number, slot, s.rank);
+            ensure(plan_.home(o, slot) < 0 && stored(o) && owner(o, slot) == s.rank,
+                   "step {}: tile {} is not stored on rank {}", number, slot, s.rank);
             return;
         }
         const auto& t = plan_.arrivals[at];
@@ -326,7 +341,7 @@ class Validator {
     void check_result(std::int32_t sum) const {
         const auto& s = plan_.sums[sum];
         ensure(values_[sum] == summation_.result(s.c), "result tile {} is not summed in the order of summation", s.c);
-        ensure(s.offset < 0 && s.device < 0 && s.rank == owner(Operand::c, s.c),
+        ensure(s.offset < 0 && s.device == plan_.home(Operand::c, s.c) && s.rank == owner(Operand::c, s.c),
                "sum {} is finished away from its tile", sum);
     }
 
@@ -352,11 +367,16 @@ class Validator {
             const auto& s = step(number);
             ensure(f.c == t.c, "move {} joins different tiles", m);
             ensure(++passed[from] == 1, "sum {} is passed on twice", from);
-            ensure(t.rank == s.rank && t.device < 0, "move {}: its target is elsewhere", m);
+            const bool stays = s.kind == StepKind::store && s.peer >= 0;
+            const bool there = stays || s.kind == StepKind::merge;
+            ensure(t.rank == s.rank && t.device == (there ? s.device : -1) &&
+                       (!stays || (s.peer == s.device && t.offset < 0)),
+                   "move {}: its target is elsewhere", m);
             const auto reader = s.kind == StepKind::receive_sums ? send_of[m] : number;
             if (s.kind == StepKind::store)
                 ensure(f.device == s.device && f.rank == s.rank, "move {} stores from elsewhere", m);
-            if (s.kind == StepKind::merge) ensure(f.device < 0 && f.rank == s.rank, "move {} merges from elsewhere", m);
+            if (s.kind == StepKind::merge)
+                ensure(f.device == s.device && f.rank == s.rank, "move {} merges from elsewhere", m);
             if (s.kind == StepKind::receive_sums)
                 ensure(reader >= 0 && f.rank == s.peer && f.device < 0, "move {} receives from elsewhere", m);
             ensure(!sum_writers_[from].empty(), "sum {} is passed on but never written", from);
@@ -380,6 +400,8 @@ class Validator {
         for (std::size_t f = 0; f < plan_.finish_sums.size(); ++f) {
             const auto sum = plan_.finish_sums[f];
             check_result(sum);
+            ensure(step(finish_step_[f]).device == plan_.sums[sum].device, "step {} finishes sum {} from elsewhere",
+                   finish_step_[f], sum);
             ++finished_[plan_.sums[sum].c];
             ensure(!sum_writers_[sum].empty(), "sum {} is finished but never written", sum);
             for (auto w : sum_writers_[sum])

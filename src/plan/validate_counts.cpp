@@ -58,9 +58,11 @@ Done what_is_done(const PlanFacts& facts) {
                 add_arrivals(facts, s, done);
                 break;
             case StepKind::store:
-                for (auto i = s.begin; i < s.end; ++i)
-                    done.devices[static_cast<std::size_t>(s.rank * plan.devices_per_rank + s.device)].stored_bytes +=
+                for (auto i = s.begin; i < s.end; ++i) {
+                    auto& d = done.devices[static_cast<std::size_t>(s.rank * plan.devices_per_rank + s.device)];
+                    (s.peer < 0 ? d.stored_bytes : d.copied_bytes) +=
                         facts.device_bytes(Operand::c, plan.sums[plan.moves[i].from].c);
+                }
                 break;
             case StepKind::compute:
                 for (auto i = s.begin; i < s.end; ++i) {
@@ -87,7 +89,11 @@ Done what_is_done(const PlanFacts& facts) {
             const auto bytes = facts.host_bytes(o, slot);
             done.whole_bytes +=
                 o == Operand::c ? bytes * shape.symmetry().orbit(shape.grid(), shape.tile(slot)) : bytes;
-            if (plan.place(o, slot) == slot) done.ranks[facts.owner(o, slot)].stored(o) += bytes;
+            if (const int home = plan.home(o, slot); home >= 0)
+                done.devices[static_cast<std::size_t>(facts.owner(o, slot) * plan.devices_per_rank + home)]
+                    .kept_bytes += bytes;
+            else if (plan.place(o, slot) == slot)
+                done.ranks[facts.owner(o, slot)].stored(o) += bytes;
         }
     }
     return done;
@@ -101,8 +107,9 @@ void check_budget(const Plan& plan, const PlanBudget& budget) {
                plan.rank_counts[r].peak_bytes, budget.host_bytes);
     const auto limit = std::max<std::int64_t>(0, budget.device_bytes - device_reserve_bytes(budget.device_bytes));
     for (std::size_t d = 0; d < plan.device_counts.size() && budget.device_bytes > 0; ++d)
-        ensure(plan.device_counts[d].peak_bytes <= limit, "device {}: {} of a budget of {}, {} without its reserve", d,
-               plan.device_counts[d].peak_bytes, budget.device_bytes, limit);
+        ensure(plan.device_counts[d].peak_bytes + plan.device_counts[d].kept_bytes <= limit,
+               "device {}: {} of a budget of {}, {} without its reserve", d,
+               plan.device_counts[d].peak_bytes + plan.device_counts[d].kept_bytes, budget.device_bytes, limit);
 }
 
 /// What was found on a rank or a device against what the plan says of it.
@@ -159,13 +166,20 @@ void check_counts(const PlanFacts& facts, const PlanBudget& budget) {
         equal("bytes of B that came", h.loaded_b, n.loaded_b);
         equal("tiles made", h.made_tiles, n.made_tiles);
         equal("bytes made", h.made_bytes, n.made_bytes);
+        equal("bytes kept", h.kept_bytes, n.kept_bytes);
         all.loaded_bytes += h.loaded_bytes;
         all.copied_bytes += h.copied_bytes;
         all.stored_bytes += h.stored_bytes;
         all.made_tiles += h.made_tiles;
         all.made_bytes += h.made_bytes;
-        all.peak_device_bytes = std::max(all.peak_device_bytes, n.peak_bytes);
+        all.peak_device_bytes = std::max(all.peak_device_bytes, n.peak_bytes + n.kept_bytes);
     }
+    for (const auto o : {Operand::a, Operand::b, Operand::c})
+        for (std::size_t slot = 0; slot < plan.homes(o).size(); ++slot)
+            if (plan.homes(o)[slot] >= 0)
+                (o == Operand::a   ? all.bytes_a
+                 : o == Operand::b ? all.bytes_b
+                                   : all.bytes_c) += facts.host_bytes(o, static_cast<std::int32_t>(slot));
     // Found elsewhere: what follows from the shapes.
     all.flops = plan.counts.flops;
     all.whole_flops = plan.counts.whole_flops;

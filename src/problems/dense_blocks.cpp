@@ -16,7 +16,8 @@ HashRule uniform_values(std::uint64_t seed, Stream stream) {
 }
 
 void set_values(Problem& problem, HashRule a, HashRule b) {
-    problem.make_a = hash_generator<double>(std::move(a));
+    problem.make_a = hash_generator<double>(a);
+    problem.hash_a = std::move(a);
     problem.make_b = hash_generator<double>(b);
     problem.hash_b = std::move(b);
 }

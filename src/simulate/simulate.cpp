@@ -22,7 +22,7 @@ bool on_threads(const PlanStep& s) {
             return s.device < 0;
         case StepKind::merge:
         case StepKind::finish:
-            return true;
+            return s.device < 0;
         default:
             return false;
     }
@@ -331,13 +331,16 @@ void Simulator::start_stream(std::size_t stream) {
     if (!transfer && devices_[device_of(s)].works++ == 0) devices_[device_of(s)].since = now_;
     if (s.kind == StepKind::compute) {
         begin_work(step, costs_.compute(s, machine_.device.gemm).seconds);
+    } else if (s.kind == StepKind::finish || s.kind == StepKind::merge) {
+        const double rate = machine_.device.make_bytes_per_second;
+        begin_work(step, rate > 0 ? costs_.bytes(s) / rate : 0);
     } else if (s.kind == StepKind::make) {
         const double rate = machine_.device.make_bytes_per_second;
         begin_work(step, rate > 0 ? costs_.bytes(s) / rate : 0);
     } else {
-        const auto& link = s.kind == StepKind::load    ? machine_.host_to_device
-                           : s.kind == StepKind::store ? machine_.device_to_host
-                                                       : machine_.device_to_device;
+        const auto& link = s.kind == StepKind::load                  ? machine_.host_to_device
+                           : s.kind == StepKind::store && s.peer < 0 ? machine_.device_to_host
+                                                                     : machine_.device_to_device;
         post(now_ + link.latency, What::flow_starts, step);
     }
 }

@@ -24,6 +24,8 @@ struct TileSource {
     StoredTiles<T> stored;
     TileGenerator<T> make;
     DeviceGenerator on_device = {};  // device_made: how
+    /// Of a tile that a device stores: where, in its memory.
+    std::function<const T*(std::int64_t slot)> device_tile = {};
 };
 
 /// Where the result goes, and what it is added to.
@@ -32,6 +34,10 @@ struct TileSink {
     std::function<T*(std::int64_t slot)> tile;            // room for the tile, uninitialised
     std::function<const T*(std::int64_t slot)> old_tile;  // of the C that beta scales; null where it has none
     std::function<void(std::int64_t slot, double norm)> finished;
+    /// Of a tile that a device stores: where, in its memory; what it is added to there, or null. Norms are the
+    /// caller's.
+    std::function<T*(std::int64_t slot)> device_tile = {};
+    std::function<const T*(std::int64_t slot)> old_device_tile = {};
     /// Instead of `tile` and `finished`: each finished tile is handed over whole, once, and its memory used again
     /// afterwards. Called from several threads at once.
     std::function<void(std::int64_t slot, std::span<const T> tile, double norm)> consume = {};

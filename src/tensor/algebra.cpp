@@ -9,6 +9,7 @@
 #include "kernels/tile_math.hpp"
 #include "storage/dry_run.hpp"
 #include "tensor/checksum.hpp"
+#include "tensor/resident.hpp"
 #include "tensor/tensor_impl.hpp"
 #include "tensor/two_tensors.hpp"
 #include "tessera/tensor/tensor.hpp"
@@ -50,9 +51,11 @@ void require_same_symmetry(const char* operation, const Tensor<T>& x, const Tens
 
 template <Scalar T>
 bool operator==(const Tensor<T>& a, const Tensor<T>& given) {
-    if (!(a.grid() == given.grid()) || !(a.shape().symmetry() == given.shape().symmetry()) ||
-        !std::ranges::equal(a.shape().ordinals(), given.shape().ordinals()))
+    if (!(a.grid() == given.grid()) || !(a.tiles().symmetry() == given.tiles().symmetry()) ||
+        !std::ranges::equal(a.tiles().ordinals(), given.tiles().ordinals()))
         return false;
+    if (a.on_devices()) return to_host(a) == given;
+    if (given.on_devices()) return a == to_host(given);
     const DealtLike<T> dealt("==", given, a);
     const Tensor<T>& b = *dealt;
     const auto same_bits = [&](std::int64_t s) {
@@ -68,7 +71,8 @@ bool operator==(const Tensor<T>& a, const Tensor<T>& given) {
 
 template <Scalar T>
 void scale(Tensor<T>& x, T factor) {
-    require_factor("scale", x.shape().symmetry(), factor);
+    require_factor("scale", x.tiles().symmetry(), factor);
+    if (x.on_devices()) return resident::scale(x, factor);
     x.update_tiles([&](const TileInfo&, std::span<T> tile) {
         for (auto& e : tile) e *= factor;
     });
@@ -82,6 +86,7 @@ Tensor<T> add(T alpha, const Tensor<T>& x, T beta, const Tensor<T>& given) {
     require_factor("add", x.shape().symmetry(), beta);
     const DealtLike<T> dealt("add", given, x);
     const Tensor<T>& y = *dealt;
+    if (x.on_devices() || y.on_devices()) return resident::add(united(x.tiles(), y.tiles()), alpha, x, beta, y);
     return Tensor<T>::generate(
         united(x.shape(), y.shape()),
         [&](const TileInfo& info, std::span<T> out) {
@@ -104,11 +109,13 @@ void axpy(T alpha, const Tensor<T>& given, Tensor<T>& y) {
     require_factor("axpy", y.shape().symmetry(), alpha);
     const DealtLike<T> dealt("axpy", given, y);
     const Tensor<T>& x = *dealt;
-    if (!std::ranges::includes(y.shape().ordinals(), x.shape().ordinals())) {
+    if (!std::ranges::includes(y.tiles().ordinals(), x.tiles().ordinals())) {
         auto sum = add(alpha, x, T(1), y);
         y = std::move(sum);
         return;
     }
+    if (y.on_devices()) return resident::axpy(alpha, x, y);
+    if (x.on_devices()) return axpy(alpha, to_host(x), y);
     y.update_tiles([&](const TileInfo& info, std::span<T> out) {
         const auto slot = x.shape().find(info.tile);
         if (!slot) return;
@@ -139,6 +146,7 @@ T dot(const Tensor<T>& x, const Tensor<T>& given) {
     const DealtLike<T> dealt("dot", given, x);
     const Tensor<T>& y = *dealt;
     if (DryRun::current()) return T{};
+    if (x.on_devices() || y.on_devices()) return sum_of_tiles(x.communicator(), resident::dots(x, y));
     std::vector<T> partial(static_cast<std::size_t>(x.tile_count()));
     parallel_for(x.impl().local_count(), threads_over(x.tile_bytes()), 16, [&](std::int64_t i) {
         const std::int64_t s = x.impl().local_slot(i);
@@ -156,6 +164,7 @@ double norm(const Tensor<T>& x) {
 
 template <Scalar T>
 double max_abs(const Tensor<T>& x) {
+    if (x.on_devices()) return max_abs(to_host(x));
     std::vector<double> partial(static_cast<std::size_t>(x.impl().local_count()));
     parallel_for(x.impl().local_count(), threads_over(x.tile_bytes()), 16, [&](std::int64_t i) {
         const std::int64_t s = x.impl().local_slot(i);
@@ -176,6 +185,7 @@ Tensor<T> filter(const Tensor<T>& x, double threshold) {
             kept.push_back(x.shape().tile(s).value);
             norms.push_back(x.shape().norm_of(s));
         }
+    if (x.on_devices()) return resident::part(Shape::from_sorted(x.grid(), std::move(kept), std::move(norms)), x);
     return Tensor<T>::generate(
         Shape::from_sorted(x.grid(), std::move(kept), std::move(norms), x.shape().symmetry()),
         [&](const TileInfo& info, std::span<T> out) {
@@ -186,6 +196,7 @@ Tensor<T> filter(const Tensor<T>& x, double threshold) {
 
 template <Scalar To, Scalar From>
 Tensor<To> convert(const Tensor<From>& x) {
+    if (x.on_devices()) return to_devices(convert<To>(to_host(x)), x.placement().devices, x.placement().device_memory);
     return Tensor<To>::generate(
         x.shape(),
         [&](const TileInfo& info, std::span<To> out) {
@@ -218,6 +229,7 @@ std::uint64_t join_checksums(ScalarKind kind, const TileGrid& grid, std::span<co
 
 template <Scalar T>
 std::uint64_t checksum(const Tensor<T>& x) {
+    if (x.on_devices()) return checksum(to_host(x));
     std::vector<std::int64_t> partial(static_cast<std::size_t>(x.tile_count()));
     parallel_for(x.impl().local_count(), threads_over(x.tile_bytes()), 16, [&](std::int64_t i) {
         const std::int64_t s = x.impl().local_slot(i);

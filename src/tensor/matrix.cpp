@@ -9,6 +9,7 @@
 #include "kernels/tile_math.hpp"
 #include "shape/require_whole.hpp"
 #include "storage/dry_run.hpp"
+#include "tensor/resident.hpp"
 #include "tensor/two_tensors.hpp"
 
 namespace tessera {
@@ -156,10 +157,26 @@ LineSums sum_lines(const Tensor<T>& a, int index, Term&& term) {
 
 }  // namespace
 
+namespace {
+
+/// Of a matrix on devices: the tiles that meet the diagonal, on the host.
+template <Scalar T>
+Tensor<T> diagonal_on_host(const Tensor<T>& a) {
+    std::vector<std::int64_t> both;
+    auto meets = diagonal_tiles(a.grid());
+    std::ranges::sort(meets);
+    std::ranges::set_intersection(a.tiles().ordinals(), meets, std::back_inserter(both));
+    std::vector<double> norms(both.size(), 0.0);
+    return to_host(resident::part(Shape::from_sorted(a.grid(), std::move(both), std::move(norms)), a));
+}
+
+}  // namespace
+
 template <Scalar T>
 T trace(const Tensor<T>& a) {
     require_square("trace", a);
     if (DryRun::current()) return T{};
+    if (a.on_devices()) return trace(diagonal_on_host(a));
     const auto tiles = diagonal_tiles(a.grid());
     std::vector<T> partial(tiles.size());
     parallel_for(static_cast<std::int64_t>(tiles.size()), 0, 16, [&](std::int64_t n) {
@@ -184,6 +201,7 @@ T trace(const Tensor<T>& a, const Tensor<T>& given) {
     const DealtLike<T> dealt("trace", given, a, a.distribution().permuted({1, 0}));
     const Tensor<T>& b = *dealt;
     if (DryRun::current()) return T{};
+    if (a.on_devices() || b.on_devices()) return trace(to_host(a), to_host(b));
     std::vector<T> partial(static_cast<std::size_t>(a.tile_count()));
     parallel_for(a.impl().local_count(), 0, 4, [&](std::int64_t n) {
         const std::int64_t s = a.impl().local_slot(n);
@@ -202,6 +220,7 @@ T trace(const Tensor<T>& a, const Tensor<T>& given) {
 template <Scalar T>
 std::vector<T> diagonal(const Tensor<T>& a) {
     require_square("diagonal", a);
+    if (a.on_devices()) return diagonal(diagonal_on_host(a));
     constexpr std::size_t parts = is_complex<T> ? 2 : 1;
     // Each element comes from one rank: as integers, zeros keep their sign.
     std::vector<std::int64_t> bits(static_cast<std::size_t>(a.grid().tiling(0).extent()) * parts);
@@ -329,8 +348,10 @@ Tensor<T> hadamard(const Tensor<T>& a, const Tensor<T>& given) {
     const DealtLike<T> dealt("hadamard", given, a);
     const Tensor<T>& b = *dealt;
     std::vector<std::int64_t> both;
-    std::ranges::set_intersection(a.shape().ordinals(), b.shape().ordinals(), std::back_inserter(both));
+    std::ranges::set_intersection(a.tiles().ordinals(), b.tiles().ordinals(), std::back_inserter(both));
     std::vector<double> norms(both.size(), 0.0);
+    if (a.on_devices() || b.on_devices())
+        return resident::multiply(Shape::from_sorted(a.grid(), std::move(both), std::move(norms)), a, b);
     return Tensor<T>::generate(
         Shape::from_sorted(a.grid(), std::move(both), std::move(norms)),
         [&](const TileInfo& info, std::span<T> tile) {

@@ -14,6 +14,7 @@
 #include "storage/dry_run.hpp"
 #include "tensor/dense_tiles.hpp"
 #include "tensor/exchange.hpp"
+#include "tensor/resident.hpp"
 #include "tensor/symmetric_tile.hpp"
 #include "tensor/tensor_impl.hpp"
 #include "tessera/tensor/symmetric.hpp"
@@ -56,30 +57,64 @@ Tensor<T>::Impl::Impl(Shape s, Placement where, std::shared_ptr<const TilePlaces
     : shape(std::move(s)),
       placement(std::move(where)),
       places(std::move(at)),
-      buffer(checked_multiply(places->offsets.back(), sizeof(T), "tensor: bytes"), budget, what) {}
+      buffer(checked_multiply(places->offsets.back(), sizeof(T), "tensor: bytes"), budget, what) {
+    if (DryRun::current()) return;
+    for (std::size_t d = 0; d < placement.devices.size(); ++d)
+        device.push_back(device_store(placement.devices[d])
+                             .allocate(checked_multiply(places->device_ends[d], sizeof(T), "tensor: bytes"), what));
+}
 
 template <Scalar T>
 std::shared_ptr<const TilePlaces> tile_places(const Shape& shape, const Placement& where) {
+    return tile_places<T>(shape, where, {});
+}
+
+template <Scalar T>
+std::shared_ptr<const TilePlaces> tile_places(const Shape& shape, const Placement& where,
+                                              std::vector<std::int16_t> homes) {
     const auto& d = where.distribution;
     const auto& ranks = *where.communicator;
     if (d.ranks() != ranks.size())
         user_error("tensor: dealt to {}, but its communicator has {}", to_string(d), ranks.size());
     d.require_fits(shape.grid());
-    const bool alone = ranks.size() == 1;
-    const int me = ranks.rank();
+    require(where.device_memory >= 0, "tensor: {} bytes on each device", where.device_memory);
+    if (!where.devices.empty() && !shape.symmetry().none())
+        user_error("tensor: tensors with symmetry ('{}') are stored on hosts; desymmetrise it first",
+                   shape.symmetry().text());
+    const bool alone = ranks.size() == 1, given = !homes.empty();
+    const int me = ranks.rank(), devices = static_cast<int>(where.devices.size());
     const auto out = std::make_shared<TilePlaces>();
     out->offsets.reserve(static_cast<std::size_t>(shape.tile_count()) + 1);
     std::int64_t at = 0;
+    auto& ends = out->device_ends;
+    ends.assign(where.devices.size(), 0);
+    // Over the devices as over ranks.
+    const auto dealt = devices > 1 ? Distribution::even(shape.grid(), devices) : Distribution();
+    if (devices > 0 && !given) homes.assign(static_cast<std::size_t>(shape.tile_count()), 0);
     for (std::int64_t slot = 0; slot < shape.tile_count(); ++slot) {
         if (!alone && d.owner(shape.grid(), shape.tile(slot)) != me) {
             out->offsets.push_back(-1);
+            if (devices > 0) homes[slot] = -1;
             continue;
         }
         if (!alone) out->local.push_back(slot);
-        out->offsets.push_back(at);
-        at = checked_add(at, padded(shape, slot, sizeof(T)), "tensor: elements");
+        const auto size = padded(shape, slot, sizeof(T));
+        auto* end = &at;
+        if (devices > 0) {
+            if (!given) {
+                homes[slot] = static_cast<std::int16_t>(devices > 1 ? dealt.owner(shape.grid(), shape.tile(slot)) : 0);
+                const auto there = ends[static_cast<std::size_t>(homes[slot])];
+                if (where.device_memory > 0 &&
+                    there + size > where.device_memory / static_cast<std::int64_t>(sizeof(T)))
+                    homes[slot] = -1;
+            }
+            if (homes[slot] >= 0) end = &ends[static_cast<std::size_t>(homes[slot])];
+        }
+        out->offsets.push_back(*end);
+        *end = checked_add(*end, size, "tensor: elements");
     }
     out->offsets.push_back(at);
+    out->homes = std::move(homes);
     return out;
 }
 
@@ -93,7 +128,7 @@ template <Scalar T>
 void Tensor<T>::Impl::clear_padding() {
     for (std::int64_t i = 0; i < local_count(); ++i) {
         const std::int64_t s = local_slot(i);
-        std::fill(tile(s) + elements(s), tile(s) + padded(shape, s, sizeof(T)), T{});
+        if (home(s) < 0) std::fill(tile(s) + elements(s), tile(s) + padded(shape, s, sizeof(T)), T{});
     }
 }
 
@@ -104,6 +139,9 @@ template <Scalar T>
 Tensor<T>::Tensor(Shape shape, Placement where) : impl_(std::make_unique<Impl>(std::move(shape), std::move(where))) {
     if (impl_->buffer.data())
         std::memset(static_cast<void*>(impl_->buffer.data()), 0, static_cast<std::size_t>(impl_->buffer.bytes()));
+    for (std::size_t d = 0; d < impl_->device.size(); ++d)
+        impl_->store(static_cast<int>(d))
+            .zero(impl_->device[d].get(), impl_->places->device_ends[d] * static_cast<std::int64_t>(sizeof(T)));
     impl_->shape = impl_->shape.with_norms(std::vector<double>(static_cast<std::size_t>(tile_count()), 0.0));
 }
 
@@ -112,10 +150,15 @@ Tensor<T>::Tensor(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 template <Scalar T>
 Tensor<T>::Tensor(const Tensor& other)
-    : impl_(std::make_unique<Impl>(other.shape(), other.placement(), other.impl_->places)) {
+    : impl_(std::make_unique<Impl>(other.impl_->shape, other.placement(), other.impl_->places)) {
     if (impl_->buffer.data())
         std::memcpy(static_cast<void*>(impl_->buffer.data()), other.impl_->buffer.data(),
                     static_cast<std::size_t>(impl_->buffer.bytes()));
+    for (std::size_t d = 0; d < impl_->device.size(); ++d)
+        impl_->store(static_cast<int>(d))
+            .copy(impl_->device[d].get(), other.impl_->device[d].get(),
+                  impl_->places->device_ends[d] * static_cast<std::int64_t>(sizeof(T)));
+    impl_->pending = other.impl_->pending.load();
 }
 
 template <Scalar T>
@@ -133,6 +176,12 @@ Tensor<T>& Tensor<T>::operator=(const Tensor& other) {
 
 template <Scalar T>
 const Shape& Tensor<T>::shape() const {
+    impl_->settle();
+    return impl_->shape;
+}
+
+template <Scalar T>
+const Shape& Tensor<T>::tiles() const {
     return impl_->shape;
 }
 
@@ -171,7 +220,12 @@ void Tensor<T>::for_each_tile(const std::function<void(const TileInfo&, std::spa
     if (DryRun::current()) return;
     parallel_for(impl_->local_count(), threads, 1, [&](std::int64_t i) {
         const std::int64_t s = impl_->local_slot(i);
-        visit(tile_info(grid(), shape().tile(s)), tile(s));
+        const auto info = tile_info(grid(), tiles().tile(s));
+        if (impl_->home(s) < 0) return visit(info, tile(s));
+        std::vector<T> copy(static_cast<std::size_t>(impl_->elements(s)));
+        impl_->store(impl_->home(s))
+            .copy_out(copy.data(), impl_->device_tile(s), static_cast<std::int64_t>(copy.size() * sizeof(T)));
+        visit(info, copy);
     });
 }
 
@@ -194,6 +248,7 @@ void Tensor<T>::update_tiles(const std::function<T(const IndexVector&, T)>& chan
 template <Scalar T>
 void Tensor<T>::update_tiles(const std::function<void(const TileInfo&, std::span<T>)>& change, int threads) {
     if (DryRun::current()) return;
+    if (impl_->resident()) return update_by_way_of_host(*this, change, threads);
     std::vector<double> norms(static_cast<std::size_t>(tile_count()));
     const auto local = [&](const auto& body) {
         parallel_for(impl_->local_count(), threads, 1, [&](std::int64_t i) { body(impl_->local_slot(i)); });
@@ -246,6 +301,7 @@ void Tensor<T>::update_tiles(const std::function<void(const TileInfo&, std::span
 
 template <Scalar T>
 Tensor<T> Tensor<T>::generate(const Shape& shape, const TileGenerator<T>& generator, int threads, Placement where) {
+    if (!where.devices.empty()) return generate(shape, generator, std::monostate(), std::move(where));
     Tensor t(std::make_unique<Impl>(shape, std::move(where)));
     t.update_tiles(generator, threads);
     return t;
@@ -288,7 +344,8 @@ Tensor<T> Tensor<T>::from_dense(const TileGrid& grid, std::span<const T> dense, 
 
 template <Scalar T>
 std::vector<T> Tensor<T>::to_dense() const {
-    if (!shape().symmetry().none()) return desymmetrise(*this).to_dense();
+    if (impl_->resident()) return to_host(*this).to_dense();
+    if (!tiles().symmetry().none()) return desymmetrise(*this).to_dense();
     std::vector<T> dense(static_cast<std::size_t>(grid().element_total()));
     const auto extents = grid().extents();
     if (impl_->one_rank()) {
@@ -313,6 +370,13 @@ std::vector<T> Tensor<T>::to_dense() const {
 
 template <Scalar T>
 Tensor<T> Tensor<T>::random(const Shape& shape, std::uint64_t seed, int threads, Placement where) {
+    if (!where.devices.empty()) {
+        const HashRule rule = [&](const TileInfo& info) -> HashTileValues {
+            return {combine(mix64(seed), static_cast<std::uint64_t>(info.tile.value)),
+                    hash_scale<T>(shape.norm_of(*shape.find(info.tile)), info.extents.product())};
+        };
+        return generate(shape, hash_generator<T>(rule), rule, std::move(where));
+    }
     return generate(
         shape,
         [&](const TileInfo& info, std::span<T> tile) {
@@ -330,13 +394,22 @@ std::int64_t Tensor<T>::tile_bytes() const {
 }
 
 template <Scalar T>
-std::int64_t Tensor<T>::metadata_bytes() const {
-    return shape().metadata_bytes() + impl_->places->bytes() + static_cast<std::int64_t>(sizeof(Impl) + sizeof(Tensor));
+std::int64_t Tensor<T>::device_bytes() const {
+    std::int64_t elements = 0;
+    for (const auto end : impl_->places->device_ends) elements += end;
+    return elements * static_cast<std::int64_t>(sizeof(T));
 }
 
-#define TESSERA_INSTANTIATE(T) \
-    template class Tensor<T>;  \
-    template std::shared_ptr<const TilePlaces> tile_places<T>(const Shape&, const Placement&);
+template <Scalar T>
+std::int64_t Tensor<T>::metadata_bytes() const {
+    return tiles().metadata_bytes() + impl_->places->bytes() + static_cast<std::int64_t>(sizeof(Impl) + sizeof(Tensor));
+}
+
+#define TESSERA_INSTANTIATE(T)                                                                 \
+    template class Tensor<T>;                                                                  \
+    template std::shared_ptr<const TilePlaces> tile_places<T>(const Shape&, const Placement&); \
+    template std::shared_ptr<const TilePlaces> tile_places<T>(const Shape&, const Placement&,  \
+                                                              std::vector<std::int16_t>);
 TESSERA_INSTANTIATE(float)
 TESSERA_INSTANTIATE(double)
 TESSERA_INSTANTIATE(std::complex<float>)

@@ -56,6 +56,25 @@ TEST_F(CudaDeviceCode, ContractMakesTheTilesOnTheDevice) {
     EXPECT_TRUE(turned.tensor == contract("ik,jk->ij", a, b).tensor);
 }
 
+/// Elements changed by a kernel of the user's where they are, and tiles made by one: the host's bits.
+TEST_F(CudaDeviceCode, ElementFunctionsAndTilesOfTensorsThere) {
+    const Tiling t{30, 21, 64, 1};
+    const auto shape = Shape::dense(TileGrid{t, t}, 1e6);
+    auto here = Tensor<double>::generate(shape, testing::make_own_tile);
+    auto there = Tensor<double>::generate(shape, testing::make_own_tile, testing::make_own_tiles,
+                                          Placement::on_devices({0}, 20'000));
+    EXPECT_GT(there.tile_bytes(), 0);  // some stay on the host
+    EXPECT_TRUE(there == here);
+    const auto change = [](const TileInfo&, std::span<double> tile) {
+        for (double& x : tile) x = testing::changed_value(x);
+    };
+    here.update_tiles(change);
+    there.update_tiles(change, testing::change_tiles);
+    EXPECT_TRUE(there == here);
+    EXPECT_EQ(there.shape(), here.shape());
+    EXPECT_THROW(there.update_tiles(change, testing::make_impossible_launch), UserError);
+}
+
 TEST_F(CudaDeviceCode, WhatItThrowsAndALaunchThatFailsAreTheUsers) {
     const Tiling t = Tiling::uniform(64, 16);
     const auto a = Tensor<double>::random(Shape::dense(TileGrid{t, t}), 1);

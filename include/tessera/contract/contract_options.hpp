@@ -47,6 +47,9 @@ struct ContractOptions {
     /// symmetric in them, or both antisymmetric) go over c <= d, tile by tile, and count c < d twice. The products are
     /// fewer, the sums are taken in another order, so other bits come out.
     bool fold = false;
+    /// Whether the result stays on the devices (docs/gpu.md); not said: it does where all stored operands, or the C
+    /// that is added to, live there. As much of it as their memory has room for.
+    std::optional<bool> result_on_devices = {};
     /// Operands count as zero outside these ranges, of any indices: {{'P', 0, 500}}. Tiles outside cost nothing, no
     /// tile inside is copied; only tiles that a range cuts are. The result keeps its grid (and beta C all of C).
     std::vector<IndexBounds> bounds = {};
@@ -115,7 +118,8 @@ class ContractOperand {
     ContractOperand(const GeneratedTensor<T>& made) : made_(&made) {}
     const Tensor<T>* stored() const { return stored_; }
     const GeneratedTensor<T>* made() const { return made_; }
-    const Shape& shape() const { return stored_ ? stored_->shape() : made_->shape; }
+    /// Of a stored one, norms may not be known yet.
+    const Shape& shape() const { return stored_ ? stored_->tiles() : made_->shape; }
 
   private:
     const Tensor<T>* stored_ = nullptr;
@@ -131,6 +135,9 @@ struct OperandShape {
     const Shape* shape;
     SourceKind source;
     std::optional<Distribution> distribution;
+    /// Where it is stored on devices: which of these has each tile, by slot; -1: the host.
+    std::vector<int> devices = {};
+    std::vector<std::int16_t> homes = {};
 };
 
 /// The scalar type of what can be an operand.

@@ -20,7 +20,7 @@ namespace TESSERA_API tessera {
 enum class SourceKind : std::uint8_t { stored, host_made, device_made };
 
 /// Where the two tiles of a product are in the memory of the one who multiplies: arrivals (Plan::arrivals), or -1 for
-/// the tile where the rank stores it.
+/// the tile where the rank, or the device, stores it.
 struct ProductPlaces {
     std::int32_t a = -1, b = -1;
     bool operator==(const ProductPlaces&) const = default;
@@ -30,7 +30,7 @@ struct ProductPlaces {
 struct PlanArrival {
     Operand operand = Operand::b;
     std::int32_t slot = 0;
-    std::int32_t from = -1;              // load, copy: the arrival it is taken from; -1: the stored tile
+    std::int32_t from = -1;              // load, copy: the arrival it is taken from; -1: the tile stored there
     std::int64_t offset = 0, bytes = 0;  // in the arena of the step's memory
     bool operator==(const PlanArrival&) const = default;
 };
@@ -41,7 +41,7 @@ struct PlanSum {
     std::int32_t c = 0;  // slot of the result tile
     std::int32_t rank = 0;
     std::int16_t device = -1;  // -1: the rank's host memory
-    std::int64_t offset = -1;  // in that memory's arena; -1: the stored result tile itself
+    std::int64_t offset = -1;  // in that memory's arena; -1: the result tile that is stored there
     bool operator==(const PlanSum&) const = default;
 };
 
@@ -67,14 +67,14 @@ enum class StepKind : std::uint8_t {
     send,          // arrivals [begin, end) of the peer rank, from the stored tiles
     receive,       // arrivals [begin, end), from the peer rank
     load,          // arrivals [begin, end), host to device
-    copy,          // arrivals [begin, end), from the peer device of the same rank
+    copy,          // arrivals [begin, end), from the peer device of the same rank: tiles stored there are laid anew
     evict,         // arrivals [begin, end) of a device are given up: their memory is used anew from here on
     compute,       // chains [begin, end)
-    store,         // moves [begin, end), device to host
+    store,         // moves [begin, end), device to host; or, where the peer is the device, into tiles stored on it
     send_sums,     // moves [begin, end), to the peer rank
     receive_sums,  // moves [begin, end), from the peer rank
     merge,         // moves [begin, end), added within the rank's host memory
-    finish,        // finish_sums [begin, end): alpha, beta, norm of the stored result tile
+    finish,        // finish_sums [begin, end): alpha, beta, norm of the stored result tile, where it is
     join,          // nothing: stands for all it depends on
 };
 const char* name(StepKind kind);
@@ -108,6 +108,7 @@ struct DeviceCounts {
     std::int64_t loaded_bytes = 0, stored_bytes = 0, copied_bytes = 0, made_bytes = 0, made_tiles = 0;
     std::int64_t loaded_a = 0, loaded_b = 0;  // of loaded + copied, by operand
     std::int64_t blocks = 0, chunks = 0;
+    std::int64_t kept_bytes = 0;  // of tensors that live on the device: within the budget too
     std::int64_t peak_bytes = 0;  // arena, within the budget
     std::int64_t& loaded(Operand o) { return o == Operand::a ? loaded_a : loaded_b; }
     std::int64_t loaded(Operand o) const { return o == Operand::a ? loaded_a : loaded_b; }
@@ -122,7 +123,7 @@ struct PlanCounts {
     std::int64_t loaded_bytes = 0, stored_bytes = 0, copied_bytes = 0;  // host to device, back, device to device
     std::int64_t arena_bytes = 0;                                       // largest of any rank
     std::int64_t peak_host_bytes = 0;                                   // largest of any rank
-    std::int64_t peak_device_bytes = 0;                                 // largest of any device
+    std::int64_t peak_device_bytes = 0;                                 // largest of any device, what it keeps included
     double left_out_bound = 0;  // norm of what the filter will skip before any work
     /// What flops and the bytes of A, B and C would be without symmetry and folded sums; the same where there are none.
     double whole_flops = 0;
@@ -171,6 +172,8 @@ struct Plan {
     TileViews views_a, views_b;
     Distribution distribution_a, distribution_b, distribution_c;
     SourceKind source_a = SourceKind::stored, source_b = SourceKind::stored;
+    /// Which device of its rank stores each tile of A, B and C, by slot; -1: the host does. Empty: all are on hosts.
+    std::vector<std::int16_t> homes_a, homes_b, homes_c;
     int ranks = 1, devices_per_rank = 0;
     int threads = 1;  // per rank
     int grid_rows = 1, grid_cols = 1;
@@ -206,6 +209,15 @@ struct Plan {
     const Distribution& distribution(Operand o) const {
         return o == Operand::a ? distribution_a : o == Operand::b ? distribution_b : distribution_c;
     }
+    const std::vector<std::int16_t>& homes(Operand o) const {
+        return o == Operand::a ? homes_a : o == Operand::b ? homes_b : homes_c;
+    }
+    int home(Operand o, std::int64_t slot) const {
+        const auto& all = homes(o);
+        return all.empty() ? -1 : all[static_cast<std::size_t>(slot)];
+    }
+    /// Whether any tile is stored on a device.
+    bool resident() const { return !homes_a.empty() || !homes_b.empty() || !homes_c.empty(); }
     ProductPlaces places_of(std::int64_t product) const {
         return places.empty() ? ProductPlaces{} : places[static_cast<std::size_t>(product)];
     }

@@ -18,7 +18,7 @@ struct Problem {
     Shape a, b;
     std::optional<Shape> c;  // the result's shape where the problem fixes it
     TileGenerator<double> make_a, make_b;
-    HashRule hash_b;           // B's tiles for devices
+    HashRule hash_a, hash_b;   // the same tiles for devices
     bool b_on_demand = false;  // B is too large to store: its tiles are made when needed
 };
 

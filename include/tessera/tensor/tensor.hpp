@@ -21,8 +21,19 @@ struct Placement {
     /// All of them in this process.
     Placement() = default;
     Placement(Communicator& ranks, Distribution dealt) : communicator(&ranks), distribution(std::move(dealt)) {}
+    /// In the memory of these devices of this process (docs/gpu.md, "Tensors that stay on a device").
+    static Placement on_devices(std::vector<int> ids, std::int64_t memory = 0) {
+        Placement where;
+        where.devices = std::move(ids);
+        where.device_memory = memory;
+        return where;
+    }
     Communicator* communicator = &self_communicator();
     Distribution distribution;
+    /// A rank's tiles are dealt evenly over these devices of it, by number; none: they are on its host.
+    std::vector<int> devices = {};
+    /// Bytes of the tensor on each of them at most: tiles beyond stay on the host. 0: all of them.
+    std::int64_t device_memory = 0;
     bool operator==(const Placement&) const = default;
 };
 
@@ -50,6 +61,10 @@ class Tensor {
     /// The tiles of the shape, each made by the generator, in parallel. NaN or infinity is a UserError naming the tile.
     static Tensor generate(const Shape& shape, const TileGenerator<T>& generator, int threads = 0,
                            Placement where = {});
+    /// The same tiles, made by devices where it is placed on some: by the rule of the hash generator, or by kernels of
+    /// the caller's own. What no device makes is made by cores.
+    static Tensor generate(const Shape& shape, const TileGenerator<T>& generator, const DeviceGenerator& on_device,
+                           Placement where);
     /// Tiles of a dense row-major array (the same on all ranks); tiles whose Frobenius norm is <= drop are not stored.
     static Tensor from_dense(const TileGrid& grid, std::span<const T> dense, double drop = 0, Placement where = {});
     /// Uniform random numbers: the same for a seed on every machine; each tile's norm is at most the shape's. Tiles
@@ -62,14 +77,24 @@ class Tensor {
     Communicator& communicator() const { return *placement().communicator; }
     const Distribution& distribution() const { return placement().distribution; }
     const Shape& shape() const;
-    const TileGrid& grid() const { return shape().grid(); }
+    /// The same without norms, where they are not known: a contraction on a device takes them when shape() is asked.
+    const Shape& tiles() const;
+    const TileGrid& grid() const { return tiles().grid(); }
     int rank() const { return grid().rank(); }
-    std::int64_t tile_count() const { return shape().tile_count(); }
+    std::int64_t tile_count() const { return tiles().tile_count(); }
     /// Whether the tile is stored by this rank, and by which one.
     bool is_local(std::int64_t slot) const;
     int owner(std::int64_t slot) const;
+    /// The device that stores the tile, by number; -1: the host of its rank does.
+    int device(std::int64_t slot) const;
+    /// Whether any device of this rank stores some.
+    bool on_devices() const { return !placement().devices.empty(); }
+    /// A tile in its device's memory: row-major, without gaps; null where the host or another rank stores it. Read it
+    /// on device_stream(), or after synchronize(). After a change, tiles_changed() takes the norms anew.
+    void* device_tile(std::int64_t slot) const;
+    void tiles_changed();
     /// Elements of a nonzero tile by slot, empty where another rank stores it; by coordinates, empty also where the
-    /// tile is zero.
+    /// tile is zero. UserError where a device stores it: to_host() brings it.
     std::span<const T> tile(std::int64_t slot) const;
     std::span<const T> tile(const IndexVector& coordinates) const;
     std::span<const T> tile(std::initializer_list<std::int64_t> coordinates) const {
@@ -84,8 +109,13 @@ class Tensor {
     /// Likewise each element of the nonzero tiles becomes change(where it is in the tensor, what it is).
     void update_tiles(const std::function<T(const IndexVector& element, T value)>& change, int threads = 0);
 
-    /// Bytes of this rank's tiles (their alignment included), and of everything else.
+    /// Each nonzero tile becomes what these kernels make of it, on the device that stores it; tiles that the host
+    /// stores are changed by `on_host`. The bits are those of the host where both do +, -, *, / , sqrt and fma alike.
+    void update_tiles(const std::function<void(const TileInfo&, std::span<T>)>& on_host, const DeviceLaunch& on_device);
+
+    /// Bytes of this rank's tiles on its host (their alignment included), on its devices, and of everything else.
     std::int64_t tile_bytes() const;
+    std::int64_t device_bytes() const;
     std::int64_t metadata_bytes() const;
 
     struct Impl;  // for the library's own executor and file readers
@@ -96,6 +126,17 @@ class Tensor {
   private:
     std::unique_ptr<Impl> impl_;
 };
+
+/// The same tensor in the memory of devices of this process, or of its host.
+template <Scalar T>
+TESSERA_API Tensor<T> to_devices(const Tensor<T>& x, std::vector<int> devices, std::int64_t device_memory = 0);
+template <Scalar T>
+TESSERA_API Tensor<T> to_host(const Tensor<T>& x);
+/// The stream that all work on tensors of this device follows (a cudaStream_t); and waiting for it.
+TESSERA_API void* device_stream(int device);
+TESSERA_API void synchronize(int device);
+/// Bytes that tensors of this process, and what belongs to them, take on a device.
+TESSERA_API std::int64_t device_memory_in_use(int device);
 
 /// The same tensor with its tiles elsewhere among the ranks of its communicator: each tile travels at most once,
 /// straight from its place to its place.

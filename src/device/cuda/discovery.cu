@@ -8,6 +8,7 @@
 
 #include "base/hash.hpp"
 #include "device/cuda/check.hpp"
+#include "device/cuda/store.hpp"
 #include "device/memory.hpp"
 
 namespace tessera::device {
@@ -111,7 +112,7 @@ std::int64_t free_bytes(int device) {
     set_current(device);
     std::size_t free = 0, total = 0;
     check(cudaMemGetInfo(&free, &total), "free memory");
-    return static_cast<std::int64_t>(free);
+    return static_cast<std::int64_t>(free) + kernels::cuda::kept_pool_bytes(device);
 }
 
 }  // namespace tessera::device

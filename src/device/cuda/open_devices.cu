@@ -9,6 +9,7 @@
 #include "base/units.hpp"
 #include "device/cuda/check.hpp"
 #include "device/cuda/grouped_gemm.hpp"
+#include "device/cuda/store.hpp"
 #include "machine/device_layout.hpp"
 #include "storage/buffer.hpp"
 #include "storage/page_pool.hpp"
@@ -109,7 +110,12 @@ class CudaDevice final : public Device {
         multiprocessors_ = multiprocessors;
         const auto bytes = arena_bytes + reserve_bytes;
         void* memory = nullptr;
-        const auto status = cudaMalloc(&memory, static_cast<std::size_t>(bytes));
+        auto status = cudaMalloc(&memory, static_cast<std::size_t>(bytes));
+        if (status == cudaErrorMemoryAllocation && cuda::kept_pool_bytes(id) > 0) {
+            cudaGetLastError();
+            cuda::trim_pool(id);
+            status = cudaMalloc(&memory, static_cast<std::size_t>(bytes));
+        }
         if (status == cudaErrorMemoryAllocation) {
             cudaGetLastError();
             std::size_t free = 0, total = 0;
@@ -226,7 +232,8 @@ class CudaDevice final : public Device {
                 const auto& p = list.products[static_cast<std::size_t>(i)];
                 grouped.add_product(
                     cuda::address_of(memory_ + p.a), p.lda, cuda::address_of(memory_ + p.b), p.ldb, p.k,
-                    (p.conjugate_a ? cuda::kConjugateA : 0u) | (p.conjugate_b ? cuda::kConjugateB : 0u));
+                    (p.conjugate_a ? cuda::kConjugateA : 0u) | (p.conjugate_b ? cuda::kConjugateB : 0u) |
+                        (p.transpose_a ? cuda::kTransposeA : 0u) | (p.transpose_b ? cuda::kTransposeB : 0u));
             }
         }
         auto out = std::make_unique<GroupedImage>();
@@ -265,6 +272,10 @@ class CudaDevice final : public Device {
         const auto status = cudaGetLastError();
         if (status != cudaSuccess)
             throw UserError(std::string("the device code of a tile source: ") + cudaGetErrorString(status));
+    }
+    void launch(Lane lane, std::function<void(void* stream)> work) override {
+        use();
+        work(stream(lane));
     }
     void fault(Lane lane) override {
         use();

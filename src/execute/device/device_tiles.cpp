@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 
+#include "base/check.hpp"
 #include "machine/device_layout.hpp"
 
 namespace tessera {
@@ -17,6 +18,37 @@ void copy_into_caches(std::byte* to, const void* from, std::int64_t bytes) {
     const auto* in = static_cast<const std::byte*>(from);
     for (std::int64_t at = 0; at < bytes; at += kPart)
         std::memcpy(to + at, in + at, static_cast<std::size_t>(std::min(kPart, bytes - at)));
+}
+
+/// From a stored tile to [batch][rows][ld], in the order of the latter; extents of 1 are left out and neighbours that
+/// walk alike are one loop.
+StridedJob laid_job(const IndexVector& extents, const std::string& labels, const std::string& batch,
+                    const std::string& rows, const std::string& cols, std::int64_t ld) {
+    const auto order = batch + rows + cols;
+    const auto strides = row_major_strides(extents);
+    std::vector<StridedJob::Loop> loops;
+    std::int64_t step = 1, count = 1;
+    for (std::size_t d = order.size(); d-- > 0;) {
+        const auto label = static_cast<int>(labels.find(order[d]));
+        if (d + 1 == batch.size() + rows.size()) step = ld, count = 1;
+        const std::int64_t extent = extents[label], in = strides[label];
+        const auto out = step * count;
+        count *= extent;
+        if (extent == 1) continue;
+        if (!loops.empty() && loops.back().in * loops.back().extent == in &&
+            loops.back().out * loops.back().extent == out)
+            loops.back().extent *= extent;
+        else
+            loops.push_back({extent, in, out});
+    }
+    StridedJob job;
+    job.copies = true;
+    ensure(loops.size() <= static_cast<std::size_t>(StridedJob::kMostLoops), "a tile walked by {} loops", loops.size());
+    for (auto l = loops.rbegin(); l != loops.rend(); ++l) {
+        job.loop[job.kept_loops++] = *l;
+        job.kept *= l->extent;
+    }
+    return job;
 }
 
 DeviceTiles::Layout make_layout(const IndexVector& extents, const std::string& labels, const std::string& rows,
@@ -37,6 +69,13 @@ DeviceTiles::Layout make_layout(const IndexVector& extents, const std::string& l
     for (char c : labels)
         if (extent_of(c) != 1) stored += c;
     l.plain = walked == stored;
+    std::string other;
+    for (char c : cols + rows)
+        if (extent_of(c) != 1) other += c;
+    l.transposed = !l.plain && l.batch == 1 && other == stored;
+    l.laid = laid_job(extents, labels, batch, rows, cols, l.ld);
+    l.back = l.laid;
+    for (auto& loop : l.back.loop) std::swap(loop.in, loop.out);
     if (l.plain) return l;
 
     std::vector<std::int64_t> matrix_extents, strides(order.size());

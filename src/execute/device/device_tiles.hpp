@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "device/store.hpp"
 #include "kernels/tile_math.hpp"
 #include "tessera/kernels/transpose.hpp"
 #include "tessera/shape/tile_views.hpp"
@@ -20,11 +21,28 @@ class DeviceTiles {
         std::int64_t elements = 1;
         std::int64_t bytes = 0;                     // on the device
         bool plain = true;                          // the stored tile is [batch][rows][columns] too
+        bool transposed = false;                    // it is [columns][rows]
         double factor = 1;                          // of a tile that is seen in another one
         bool conjugate = false;                     // likewise
         kernels::TransposePlan to_device, to_host;  // where it is not
+        /// Of a tile that a device stores, laid as the layout says and back; without the addresses.
+        StridedJob laid, back;
         /// Rows of all points of the batch: what a plain tile is cut into.
         std::int64_t all_rows() const { return batch * rows; }
+
+        /// The part of a matrix that starts at this row and column.
+        struct At {
+            std::int64_t bytes, ld;
+            bool transposed;
+        };
+        /// In a tile as it is laid out, or as it is stored.
+        At laid_at(std::int64_t h, std::int64_t row, std::int64_t col, std::int64_t element) const {
+            return {((h * rows + row) * ld + col) * element, ld, false};
+        }
+        At stored_at(std::int64_t h, std::int64_t row, std::int64_t col, std::int64_t element) const {
+            if (plain) return {((h * rows + row) * cols + col) * element, cols, false};
+            return {(col * rows + row) * element, rows, true};
+        }
     };
 
     /// Labels of the tensor's indices, and those that walk rows, columns and batch.

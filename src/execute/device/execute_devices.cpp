@@ -3,8 +3,11 @@
 #include <algorithm>
 
 #include "base/check.hpp"
+#include "base/units.hpp"
+#include "device/host_device.hpp"
 #include "device/open_devices.hpp"
 #include "execute/device/interpreter.hpp"
+#include "machine/device_layout.hpp"
 
 namespace tessera {
 
@@ -38,6 +41,23 @@ void require_device_extents(const ContractionSpec& spec, const TileGrid& a, cons
     check(labels.batch + labels.k, "rows of B with its batch");
 }
 
+namespace {
+
+/// Where host memory stands in for devices (tests).
+std::vector<std::unique_ptr<Device>> played_devices(std::span<const std::int64_t> arenas, std::int64_t budget,
+                                                    ScalarKind kind) {
+    std::vector<std::unique_ptr<Device>> devices;
+    for (const auto arena : arenas) {
+        const auto own = budget > 0 ? budget : device_budget_for(arena);
+        ensure(arena + device_reserve_bytes(own) <= own, "a plan with {} bytes of tiles in a device budget of {}",
+               arena, own);
+        devices.push_back(make_host_device({arena, device_reserve_bytes(own), kind, 0, devices.size()}));
+    }
+    return devices;
+}
+
+}  // namespace
+
 template <Scalar T>
 DeviceExecuteCounts execute_on(std::span<const std::unique_ptr<Device>> devices, const Plan& plan, int rank,
                                const TileSource<T>& a, const TileSource<T>& b, const TileSink<T>& c,
@@ -53,7 +73,18 @@ DeviceExecuteCounts execute_devices(const Plan& plan, int rank, std::span<const 
     std::vector<std::int64_t> arenas;
     for (std::size_t d = 0; d < device_ids.size(); ++d)
         arenas.push_back(plan.device_counts.at(static_cast<std::size_t>(rank * plan.devices_per_rank) + d).peak_bytes);
-    const auto devices = open_devices(device_ids, arenas, device_options.memory, plan.scalar);
+    // What lives on a device is in the budget, but not in what is opened beside it.
+    std::int64_t kept = 0;
+    for (const auto* store : device_options.stores) kept = std::max(kept, store->used_bytes());
+    if (device_options.memory > 0 && device_options.memory < kept)
+        throw BudgetError(
+            fmt::format("a device memory of {} ({} bytes) is less than the tensors there take: {} ({} bytes)",
+                        format_bytes(device_options.memory), device_options.memory, format_bytes(kept), kept),
+            device_options.memory, kept);
+    const auto room = device_options.memory > 0 ? device_options.memory - kept : 0;
+    for (auto* store : device_options.stores) store->synchronize();
+    const auto devices = StandInStores::in_use() ? played_devices(arenas, room, plan.scalar)
+                                                 : open_devices(device_ids, arenas, room, plan.scalar);
     return execute_on<T>(devices, plan, rank, a, b, c, options, device_options);
 }
 

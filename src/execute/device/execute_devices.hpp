@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device/device.hpp"
+#include "device/store.hpp"
 #include "execute/cpu/execute.hpp"
 #include "tessera/plan/trace.hpp"
 
@@ -19,6 +20,8 @@ struct DeviceOptions {
     std::int64_t staging_bytes = std::int64_t{112} << 20;
     int threads = 0;                // that pack and unpack; 0: the plan's
     Communicator* ranks = nullptr;  // of the plan, where there are several
+    /// Of each device, where tensors live on some.
+    std::vector<DeviceStore*> stores = {};
     /// For tests of failing kernels: this compute step of the rank (counted from 0) runs a kernel that fails.
     std::int64_t fault_at_compute = -1;
 };

@@ -66,6 +66,7 @@ void DeviceInterpreter<T>::find_fused_sums() {
     written_.assign(plan_.sums.size(), 0);
     for (const auto& s : plan_.steps) {
         if (s.rank != rank_) continue;
+        if ((s.kind == StepKind::store && s.peer >= 0) || (s.kind == StepKind::merge && s.device >= 0)) continue;
         if (s.kind == StepKind::store || s.kind == StepKind::merge || s.kind == StepKind::receive_sums) {
             auto& count = s.kind == StepKind::store ? stores : others;
             for (auto m = s.begin; m < s.end; ++m) {
@@ -109,7 +110,7 @@ void DeviceInterpreter<T>::make_rings() {
                     loads += arrival.bytes;
                     largest_in = std::max(largest_in, largest_piece(tiles(arrival.operand)[arrival.slot], sizeof(T)));
                 }
-            if (s.kind == StepKind::store)
+            if (s.kind == StepKind::store && s.peer < 0)
                 for (auto i = s.begin; i < s.end; ++i) {
                     const auto& l = tiles_c_[plan_.sums[plan_.moves[i].from].c];
                     stores += l.bytes;

@@ -100,7 +100,14 @@ class DeviceInterpreter {
     void store_lane(int d);
     void copy_lane(int d);
     void compute_lane(int d);
+    void finish_there(int d, const PlanStep& s);
+    void merge_there(int d, const PlanStep& s);
     void make_lane(int d);
+
+    // Tiles that devices store (interpreter_resident.cpp).
+    std::int64_t offset_there(int d, Operand o, std::int32_t slot) const;
+    void lay_anew(int d, const PlanStep& s);
+    void lay_back(int d, const PlanStep& s);
 
     // Copies (interpreter_copies.cpp).
     std::vector<std::shared_ptr<Piece>> cut_load(const PlanStep& s) const;

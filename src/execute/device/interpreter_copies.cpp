@@ -174,6 +174,11 @@ void DeviceInterpreter<T>::store_lane(int d) {
         const auto step = scheduler_.next(stream_of(d, Lane::store));
         if (step < 0) return;
         begin_step(d, Lane::store, step);
+        if (const auto& s = plan_.steps[static_cast<std::size_t>(step)]; s.peer >= 0) {
+            lay_back(d, s);
+            end_step(d, Lane::store, step, 0);
+            continue;
+        }
         const auto open = std::make_shared<std::atomic<std::int64_t>>(1);
         const auto close = [this, step, open] {
             if (open->fetch_sub(1) == 1) scheduler_.done(step);
@@ -278,6 +283,11 @@ void DeviceInterpreter<T>::copy_lane(int d) {
                s.peer);
         const auto& peer = *entries_[static_cast<std::size_t>(s.peer)]->device;
         begin_step(d, Lane::copy, step);
+        if (s.begin < s.end && plan_.arrivals[static_cast<std::size_t>(s.begin)].from < 0) {
+            lay_anew(d, s);
+            end_step(d, Lane::copy, step, 0);
+            continue;
+        }
         std::int64_t total = 0;
         for (auto i = s.begin; i < s.end;) {
             const auto source_of = [&](std::int64_t k) {

@@ -61,11 +61,13 @@ template <Scalar T>
 void DeviceInterpreter<T>::add_chain(Batch& batch, const PlanChain& chain) {
     auto& device = *entries_[static_cast<std::size_t>(batch.d)]->device;
     const auto& sum = plan_.sums[static_cast<std::size_t>(chain.sum)];
-    ensure(sum.device == batch.d && sum.offset >= 0 && chain.parts == 1, "chain of sum {} is not one of device {}",
-           chain.sum, batch.d);
+    ensure(sum.device == batch.d && chain.parts == 1, "chain of sum {} is not one of device {}", chain.sum, batch.d);
     const auto& lc = tiles_c_[sum.c];
     if (chain.products == 0) {
-        if (chain.starts) device.zero(Lane::compute, device.arena() + sum.offset, lc.bytes);
+        const auto at = sum.offset < 0 ? offset_there(batch.d, Operand::c, sum.c) : sum.offset;
+        const bool there = plan_.home(Operand::c, sum.c) >= 0;
+        const auto bytes = there ? lc.elements * static_cast<std::int64_t>(sizeof(T)) : lc.bytes;
+        if (chain.starts) device.zero(Lane::compute, device.arena() + at, bytes);
         return;
     }
     // A tile whose description is more than a portion is computed in several, cut where thread blocks' shares end.
@@ -87,6 +89,18 @@ void DeviceInterpreter<T>::add_part(Batch& batch, const PlanChain& chain, const 
     const auto& sum = plan_.sums[static_cast<std::size_t>(chain.sum)];
     const auto& lc = tiles_c_[sum.c];
     const auto element = static_cast<std::int64_t>(sizeof(T));
+    // Sums of a tile that stays are laid as it is, so that they can be added to it.
+    const bool as_stored = plan_.home(Operand::c, sum.c) >= 0 && lc.plain;
+    const auto at_c = as_stored ? lc.stored_at(part.batch, part.row, part.col, element)
+                                : lc.laid_at(part.batch, part.row, part.col, element);
+    const auto c = at_c.bytes + (sum.offset < 0 ? offset_there(batch.d, Operand::c, sum.c) : sum.offset);
+    const auto matrix = [&](Operand o, std::int32_t slot, std::int32_t arrival, std::int64_t row, std::int64_t col) {
+        const auto& l = tiles(o)[slot];
+        auto at = arrival < 0 ? l.stored_at(part.batch, row, col, element) : l.laid_at(part.batch, row, col, element);
+        at.bytes +=
+            arrival < 0 ? offset_there(batch.d, o, slot) : plan_.arrivals[static_cast<std::size_t>(arrival)].offset;
+        return at;
+    };
     bool starts = chain.starts;
     std::int32_t done = 0;
     while (done < chain.products) {
@@ -95,20 +109,15 @@ void DeviceInterpreter<T>::add_part(Batch& batch, const PlanChain& chain, const 
         while (count > 1 && device.header_bytes() + device.product_bytes(part.rows, part.cols, count) > batch.limit)
             count = (count + 1) / 2;
         batch.reserve(device.product_bytes(part.rows, part.cols, count));
-        batch.list.chains.push_back({sum.offset + ((part.batch * lc.rows + part.row) * lc.ld + part.col) * element,
-                                     static_cast<std::int64_t>(batch.list.products.size()), count, small(part.rows),
-                                     small(part.cols), small(lc.ld), !starts});
+        batch.list.chains.push_back({c, static_cast<std::int64_t>(batch.list.products.size()), count, small(part.rows),
+                                     small(part.cols), small(at_c.ld), !starts});
         for (std::int32_t i = done; i < done + count; ++i) {
             const auto& p = plan_.products[static_cast<std::size_t>(chain.first_product + i)];
             const auto at = plan_.places_of(chain.first_product + i);
-            ensure(at.a >= 0 && at.b >= 0, "product {} of device {} has no arrivals", chain.first_product + i, batch.d);
-            const auto &la = tiles_a_[p.a], &lb = tiles_b_[p.b];
-            batch.list.products.push_back({plan_.arrivals[static_cast<std::size_t>(at.a)].offset +
-                                               (part.batch * la.rows + part.row) * la.ld * element,
-                                           plan_.arrivals[static_cast<std::size_t>(at.b)].offset +
-                                               (part.batch * lb.rows * lb.ld + part.col) * element,
-                                           small(la.ld), small(lb.ld), small(la.cols), options_.conjugate_a,
-                                           options_.conjugate_b});
+            const auto& la = tiles_a_[p.a];
+            const auto a = matrix(Operand::a, p.a, at.a, part.row, 0), b = matrix(Operand::b, p.b, at.b, 0, part.col);
+            batch.list.products.push_back({a.bytes, b.bytes, small(a.ld), small(b.ld), small(la.cols),
+                                           options_.conjugate_a, options_.conjugate_b, a.transposed, b.transposed});
             batch.flops +=
                 kFlopsPerMultiplyAdd<T> * static_cast<double>(part.rows * part.cols) * static_cast<double>(la.cols);
         }
@@ -126,6 +135,14 @@ void DeviceInterpreter<T>::compute_lane(int d) {
         if (step < 0) return;
         const auto& s = plan_.steps[static_cast<std::size_t>(step)];
         begin_step(d, Lane::compute, step);
+        if (s.kind == StepKind::finish || s.kind == StepKind::merge) {
+            if (s.kind == StepKind::finish)
+                finish_there(d, s);
+            else
+                merge_there(d, s);
+            end_step(d, Lane::compute, step, 0);
+            continue;
+        }
         if (computes_++ == device_options_.fault_at_compute) e.device->fault(Lane::compute);
         Batch batch{*this, d, e.images.ring->bytes() / 4};
         for (auto i = s.begin; i < s.end && !scheduler_.failed(); ++i)
