@@ -34,8 +34,12 @@ Executed<T> plan_and_execute(std::string_view text, const ContractOperand<T>& a,
     if (const auto kept = keeps ? PlanCache::instance().find(key) : std::nullopt) {
         const auto& p = kept->impl();
         require_operands(p, a, b, old);
-        return execute_prepared(p, PreparedOperands<T>(p.spec, a, b, options.bounds, here.threads, ranks), old, consume,
-                                watch);
+        try {
+            return execute_prepared(p, PreparedOperands<T>(p.spec, a, b, options.bounds, here.threads, ranks), old,
+                                    consume, watch);
+        } catch (const MachineError&) {
+            if (!key.resident()) throw;  // else others may have the memory now: planned for what is left
+        }
     }
     auto question = question_of<T>(text, shape_a, shape_b, key.c, options, how);
     question.held_bytes = held_bytes;

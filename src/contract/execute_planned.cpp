@@ -194,7 +194,7 @@ Executed<T> execute_prepared(const PlannedContraction::Impl& planned, const Prep
     const double begin = now_seconds();
     const bool devices = plan.devices_per_rank > 0, adds = old && planned.options.beta != 0.0;
     // Results that devices hand over tile by tile are never stored.
-    const bool hand_over = consume && devices;
+    const bool hand_over = consume && devices && plan.homes_c.empty();
     if (planned.too_large && !hand_over) std::rethrow_exception(planned.too_large);
 
     Executed<T> out;
@@ -245,7 +245,7 @@ Executed<T> execute_prepared(const PlannedContraction::Impl& planned, const Prep
         const SeenTiles<T> seen_a(plan.views_a, *operands.a, plan.filter > 0),
             seen_b(plan.views_b, *operands.b, plan.filter > 0);
         const auto &a = seen_a.source, &b = seen_b.source;
-        if (planned.direct && !consume) {
+        if (planned.direct && !hand_over) {
             auto& store = device_store(planned.here.devices[0]);
             const auto needed = store.used_bytes() + plan.device_counts.front().peak_bytes;
             if (const auto most = planned.here.device_memory; most > 0 && needed > most)
@@ -281,10 +281,16 @@ Executed<T> execute_prepared(const PlannedContraction::Impl& planned, const Prep
             impl->buffer.leave_budget();
             return;
         }
+        if (stays) norms = norms_of_tiles<T>(*impl);
         if (!hand_over)
             parallel_for(plan.c.tile_count(), plan.threads, 1, [&](std::int64_t slot) {
-                if (impl->is_local(slot))
-                    (*consume)(slot, {impl->tile(slot), static_cast<std::size_t>(impl->elements(slot))}, norms[slot]);
+                if (!impl->is_local(slot)) return;
+                const auto n = static_cast<std::size_t>(impl->elements(slot));
+                if (impl->home(slot) < 0) return (*consume)(slot, {impl->tile(slot), n}, norms[slot]);
+                std::vector<T> tile(n);
+                impl->store(impl->home(slot))
+                    .copy_out(tile.data(), impl->device_tile(slot), static_cast<std::int64_t>(n * sizeof(T)));
+                (*consume)(slot, tile, norms[slot]);
             });
         out.handed_over = plan.c.with_norms(std::move(norms));
         impl = nullptr;

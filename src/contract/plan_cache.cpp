@@ -1,5 +1,6 @@
 #include "contract/plan_cache.hpp"
 
+#include <algorithm>
 #include <bit>
 
 #include "base/hash.hpp"
@@ -25,8 +26,17 @@ const Shape* shape_of(const OperandShape* x) { return x ? x->shape : nullptr; }
 
 bool PlanKey::complete() const {
     const auto on_host = [](const OperandShape* x) { return !x || x->devices.empty(); };
-    return on_host(&a) && on_host(&b) && on_host(c) && options.filter == 0 && options.bounds.empty() &&
-           ranks.size() == 1 && here.devices.empty() && here.device_memory == 0 && here.machine.empty();
+    const bool hosts = on_host(&a) && on_host(&b) && on_host(c) && here.devices.empty() && here.device_memory == 0;
+    return (hosts || resident()) && options.filter == 0 && options.bounds.empty() && ranks.size() == 1 &&
+           here.machine.empty();
+}
+
+bool PlanKey::resident() const {
+    const auto there = [&](const OperandShape* x) {
+        return !x || (x->devices == a.devices && std::ranges::all_of(x->homes, [](auto home) { return home == 0; }));
+    };
+    return a.devices.size() == 1 && there(&a) && there(&b) && there(c) &&
+           (here.devices.empty() || here.devices == a.devices);
 }
 
 std::uint64_t PlanKey::hash() const {
@@ -55,8 +65,10 @@ bool PlanCache::Entry::is(const PlanKey& key) const {
     const auto &was = p.options, &now = key.options;
     return spec == key.spec && p.plan.scalar == key.scalar && p.ranks == &key.ranks &&
            p.here.communicator == key.here.communicator && p.here.threads == key.here.threads &&
-           p.here.memory == key.here.memory && source_a == key.a.source && source_b == key.b.source &&
-           same_bits(was.alpha, now.alpha) && same_bits(was.beta, now.beta) && was.conjugates(0) == now.conjugates(0) &&
+           p.here.memory == key.here.memory && p.here.devices == key.a.devices &&
+           p.here.device_memory == key.here.device_memory && was.result_on_devices == now.result_on_devices &&
+           source_a == key.a.source && source_b == key.b.source && same_bits(was.alpha, now.alpha) &&
+           same_bits(was.beta, now.beta) && was.conjugates(0) == now.conjugates(0) &&
            was.conjugates(1) == now.conjugates(1) && was.result_distribution == now.result_distribution &&
            was.result_symmetry == now.result_symmetry && was.fold == now.fold && p.how == key.how &&
            p.shape_a().same_tiles(*key.a.shape) && p.shape_b().same_tiles(*key.b.shape) &&

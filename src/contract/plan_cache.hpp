@@ -28,6 +28,8 @@ struct PlanKey {
     /// Whether nothing else decides what the plan is. A filter looks at norms; bounds cut tiles; devices have what
     /// memory is free; files of machines change; several ranks would have to agree on what each has kept.
     bool complete() const;
+    /// All operands live on one device: then its free memory decides nothing but whether the plan still fits.
+    bool resident() const;
     std::uint64_t hash() const;
 };
 

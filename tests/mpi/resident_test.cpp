@@ -37,7 +37,8 @@ TYPED_TEST(ResidentRanks, TheBitsOfOneRanksHost) {
         const Shape sx = draw.shape(TileGrid{i, k}, 0.8), sy = draw.shape(TileGrid{k, j}, 0.8);
         const auto dx = draw.distribution(sx.grid(), n), dy = draw.distribution(sy.grid(), n);
         const auto x1 = Tensor<T>::random(sx, seed), y1 = Tensor<T>::random(sy, seed + 9);
-        const auto x = Tensor<T>::random(sx, seed, 0, this->dealt(dx)), y = Tensor<T>::random(sy, seed + 9, 0, this->dealt(dy));
+        const auto x = Tensor<T>::random(sx, seed, 0, this->dealt(dx)),
+                   y = Tensor<T>::random(sy, seed + 9, 0, this->dealt(dy));
         for (std::int64_t s = 0; s < x.tile_count(); ++s) EXPECT_EQ(x.device(s) >= 0, x.is_local(s));
         EXPECT_EQ(x.shape(), x1.shape());
         EXPECT_EQ(checksum(x), checksum(x1));

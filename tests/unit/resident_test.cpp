@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <limits>
+#include <mutex>
 
 #include "contract/planned_impl.hpp"
 #include "device/host_store.hpp"
@@ -191,7 +192,17 @@ TYPED_TEST(Resident, ContractionsMoveNothingAndHaveTheHostsBits) {
         EXPECT_TRUE(report.stored_bytes == 0 || (planned.plan().segments > 1 && devices > 1)) << e.text();
         direct += planned.impl().direct != nullptr;
         joined += planned.plan().segments > 1 && devices == 1 && !planned.plan().homes_c.empty();
-        // Again, and into a C that is there.
+        // Handed over tile by tile, by contract() with the plan that it keeps, and into a C that is there.
+        std::mutex mutex;
+        std::int64_t handed = 0;
+        const TileConsumer<T> take = [&](std::int64_t slot, std::span<const T> tile, double norm) {
+            const std::lock_guard lock(mutex);
+            handed += std::ranges::equal(tile, wanted.tile(slot)) && norm == wanted.shape().norm_of(slot);
+        };
+        execute_each<T>(planned, a, b, take);
+        EXPECT_EQ(handed, wanted.tile_count()) << e.text();
+        for (int again = 0; again < 2; ++again)
+            EXPECT_TRUE(contract(e.text(), a, b, {}, options).tensor == wanted) << e.text();
         EXPECT_TRUE(execute(planned, a, b).tensor == wanted) << e.text();
         auto old = Tensor<T>::random(wanted.shape(), 3);
         auto there = to_devices(old, here.devices);
