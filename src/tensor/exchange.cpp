@@ -172,8 +172,6 @@ template <Scalar T>
 Tensor<T> redistribute(const Tensor<T>& x, const Distribution& distribution) {
     Communicator& ranks = x.communicator();
     if (distribution == x.distribution()) return x;
-    if (x.on_devices())  // between ranks tiles travel from host to host
-        return to_devices(redistribute(to_host(x), distribution), x.placement().devices, x.placement().device_memory);
     auto to = std::make_unique<typename Tensor<T>::Impl>(x.shape(), Placement(ranks, distribution));
     const auto& from = x.impl();
     to->clear_padding();
@@ -198,7 +196,6 @@ template <Scalar T>
 Tensor<T> gather(const Tensor<T>& x, int root) {
     Communicator& ranks = x.communicator();
     require(root >= 0 && root < ranks.size(), "gather: rank {} is outside 0..{}", root, ranks.size() - 1);
-    if (x.on_devices()) return gather(to_host(x), root);
     const auto& from = x.impl();
     Pieces pieces(static_cast<std::size_t>(ranks.size()));
     Transfers transfers;

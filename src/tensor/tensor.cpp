@@ -78,6 +78,9 @@ std::shared_ptr<const TilePlaces> tile_places(const Shape& shape, const Placemen
         user_error("tensor: dealt to {}, but its communicator has {}", to_string(d), ranks.size());
     d.require_fits(shape.grid());
     require(where.device_memory >= 0, "tensor: {} bytes on each device", where.device_memory);
+    require(where.devices.empty() || ranks.size() == 1,
+            "tensor: placed on devices and dealt to {} ranks: tensors live on the devices of one rank alone",
+            ranks.size());
     if (!where.devices.empty() && !shape.symmetry().none())
         user_error("tensor: tensors with symmetry ('{}') are stored on hosts; desymmetrise it first",
                    shape.symmetry().text());
