@@ -15,6 +15,7 @@
 #include "device/discovery.hpp"
 #include "probe/rates.hpp"
 #include "tessera/chem/energy.hpp"
+#include "tessera/chem/hamiltonian.hpp"
 
 namespace tessera::app {
 
@@ -23,7 +24,7 @@ namespace {
 struct Options {
     CommonOptions common;
     chem::EnergyOptions energy;
-    std::string molecule, method = "ccsd(t)", abcd = "stored", integrals = "conventional";
+    std::string molecule, fcidump, method = "ccsd(t)", abcd = "stored", integrals = "conventional";
     WhereOptions where;
     std::optional<double> filter;
     int charge = 0;
@@ -54,7 +55,7 @@ double share_on_devices(const chem::EnergyResult& r) {
 nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
     const double tensor_seconds = r.contraction_seconds + r.triples_seconds;
     nlohmann::json j{
-        {"molecule", o.molecule},
+        {"molecule", o.fcidump.empty() ? o.molecule : o.fcidump},
         {"charge", o.charge},
         {"basis", o.energy.basis},
         {"method", chem::name(o.energy.method)},
@@ -96,6 +97,10 @@ nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
         {"machine", cpu_name()},
         {"commit", bench::build_commit()},
     };
+    if (!o.fcidump.empty()) {
+        j["charge"] = j["basis"] = j["smallest_overlap"] = nullptr;
+        j["integrals"] = "fcidump";
+    }
     // What was not asked for is not zero.
     const auto m = o.energy.method;
     if (m == chem::Method::rhf) j["mp2"] = nullptr;
@@ -152,7 +157,8 @@ nlohmann::json to_json(const Options& o, const chem::NotConverged& e) {
 std::string summary(const Options& o, const chem::EnergyResult& r) {
     using chem::Method;
     const auto m = o.energy.method;
-    std::string out = fmt::format("\n{:<28}{:>20}\n", "energy / Eh", o.energy.basis);
+    std::string out =
+        fmt::format("\n{:<28}{:>20}\n", "energy / Eh", o.fcidump.empty() ? o.energy.basis : "integrals of a file");
     const auto line = [&](const std::string& what, double value) {
         out += fmt::format("{:<28}{:>20.10f}\n", what, value);
     };
@@ -200,8 +206,10 @@ void run(Options& o) {
             e.screen);
     e.here = resources_of(o.where, o.common);
     const bool first = mpi_world().rank() == 0;
-    auto molecule = chem::read_xyz(o.molecule);
-    molecule.charge = o.charge;
+    require(o.molecule.empty() != o.fcidump.empty(), "{}",
+            o.molecule.empty()
+                ? "a molecule (xyz file) or --fcidump is needed"
+                : fmt::format("--fcidump {}: it has a molecule of its own beside {}", o.fcidump, o.molecule));
     if (!o.common.quiet && first)
         e.log = [to = o.common.json ? stderr : stdout](const std::string& line) {
             fmt::print(to, "{}\n", line);
@@ -215,7 +223,13 @@ void run(Options& o) {
     };
     chem::EnergyResult result;
     try {
-        result = chem::energy(molecule, e);
+        if (o.fcidump.empty()) {
+            auto molecule = chem::read_xyz(o.molecule);
+            molecule.charge = o.charge;
+            result = chem::energy(molecule, e);
+        } else {
+            result = chem::energy(chem::read_fcidump(o.fcidump, e.here.memory), e);
+        }
     } catch (const chem::NotConverged& stop) {
         if (first && o.common.json) print_json(to_json(o, stop));
         throw;
@@ -235,7 +249,10 @@ Action add_energy(CLI::App& app) {
     auto o = std::make_shared<Options>();
     auto* command = app.add_subcommand("energy", "the energy of a molecule: RHF, MP2, RI-MP2, CCSD, CCSD(T)");
     auto& e = o->energy;
-    command->add_option("molecule", o->molecule, "xyz file, coordinates in Angstrom")->required();
+    command->add_option("molecule", o->molecule, "xyz file, coordinates in Angstrom");
+    auto* fcidump =
+        command->add_option("--fcidump", o->fcidump,
+                            "in place of a molecule: integrals over orbitals of a closed shell, in an FCIDUMP file");
     command->add_option("--basis", e.basis, "basis set by name, or a .g94 file")->capture_default_str();
     command->add_option("--basis-folder", e.basis_folder,
                         "where named basis sets are (default: those of the program, or $TESSERA_SHARE/basis)");
@@ -282,6 +299,9 @@ Action add_energy(CLI::App& app) {
     add_memory(*command, o->where, "refuse what needs more than this on the host, as in 16GiB (default: what it has)");
     add_common(*command, o->common);
     command->footer("Example: tessera energy share/molecules/h2o.xyz --basis cc-pvdz --method 'ccsd(t)' --frozen-core");
+    for (const char* of_molecules : {"--basis", "--basis-folder", "--integrals", "--jkfit", "--rifit", "--frozen-core",
+                                     "--charge", "--abcd", "--screen", "--checkpoint", "--scratch"})
+        fcidump->excludes(of_molecules);
     return [o] { run(*o); };
 }
 

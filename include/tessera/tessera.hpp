@@ -4,6 +4,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/chem/coupled_cluster.hpp"
 #include "tessera/chem/energy.hpp"
+#include "tessera/chem/hamiltonian.hpp"
 #include "tessera/comm/world.hpp"
 #include "tessera/contract/arrays.hpp"
 #include "tessera/contract/batch.hpp"

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any, Sequence
 
 import numpy as np
-from pyscf import lib
+from pyscf import df, lib
 from pyscf.cc import ccsd, dfccsd
 from pyscf.lib import logger
 
@@ -73,7 +73,7 @@ class CCSD(ccsd.CCSD):
 
     def density_fit(self, auxbasis: Any = None, with_df: Any = None) -> Any:
         other = self.copy()
-        other.with_df = with_df or dfccsd.RCCSD(self._scf).with_df
+        other.with_df = with_df or getattr(self._scf, "with_df", None) or _fitting(self.mol)
         if other.with_df.auxbasis != auxbasis:
             other.with_df = other.with_df.copy()
             other.with_df.auxbasis = auxbasis
@@ -86,13 +86,10 @@ class CCSD(ccsd.CCSD):
             raise UserError("direct: density-fitted integrals are not made from basis functions; set direct to False")
         return dfccsd._make_df_eris(self, mo_coeff)
 
-    def _add_vvvv(self, t1: Any, t2: Any, eris: Any, *more: Any, **named: Any) -> Any:
-        return (dfccsd.RCCSD if self.with_df else ccsd.CCSD)._add_vvvv(self, t1, t2, eris, *more, **named)
-
-    def ccsd(self, t1: Any = None, t2: Any = None, eris: Any = None) -> Any:
+    def ccsd(self, t1: Any = None, t2: Any = None, eris: Any = None, *more: Any) -> Any:
         self._iterating = True
         try:
-            return super().ccsd(t1, t2, eris)
+            return super().ccsd(t1, t2, eris, *more)
         finally:
             self._iterating, self._kept = False, None
 
@@ -160,6 +157,13 @@ class CCSD(ccsd.CCSD):
     def _keeps(self, nvir: int) -> bool:
         pairs = nvir * (nvir + 1) // 2
         return self.incore_complete or 3 * 8e-6 * pairs**2 < self.max_memory - lib.current_memory()[0]
+
+
+def _fitting(mol: Any) -> Any:
+    """PySCF's fitting of correlation, for a mean field that has none."""
+    made = df.DF(mol)
+    made.auxbasis = df.make_auxbasis(mol, mp2fit=True)
+    return made
 
 
 def _closed_shell(mf: Any) -> Any:

@@ -119,6 +119,28 @@ AoIntegrals::AoIntegrals(const Integrals& integrals, AoTiling tiling, int thread
         threads);
 }
 
+AoIntegrals::AoIntegrals(const Tiling& functions, std::span<const double> values, int threads)
+    : tiling_{functions, {}}, pairs_(functions) {
+    const auto place = [](std::int64_t i, std::int64_t j) {
+        return i >= j ? i * (i + 1) / 2 + j : j * (j + 1) / 2 + i;
+    };
+    tiles_ = Tensor<double>::generate(
+        lower_tiles(TileGrid{pairs_.pairs(), pairs_.pairs()}),
+        [&](const TileInfo& info, std::span<double> out) {
+            const auto p = info.coordinates[0], q = info.coordinates[1];
+            const auto i0 = pairs_.begin(pairs_.tile_i(p)), j0 = pairs_.begin(pairs_.tile_j(p));
+            const auto k0 = pairs_.begin(pairs_.tile_i(q)), l0 = pairs_.begin(pairs_.tile_j(q));
+            double* to = out.data();
+            pairs_.for_each(p, [&](std::int64_t i, std::int64_t j, std::int64_t) {
+                const auto ij = place(i0 + i, j0 + j);
+                pairs_.for_each(q, [&](std::int64_t k, std::int64_t l, std::int64_t) {
+                    *to++ = values[static_cast<std::size_t>(place(ij, place(k0 + k, l0 + l)))];
+                });
+            });
+        },
+        threads);
+}
+
 AoIntegrals::AoIntegrals(AoTiling tiling) : tiling_(std::move(tiling)), pairs_(tiling_.functions) {
     ensure(DryRun::current(), "integrals that are not made, outside of a dry run");
     const TileGrid grid{pairs_.pairs(), pairs_.pairs()};

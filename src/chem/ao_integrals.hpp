@@ -59,6 +59,8 @@ AoTiling merge_tiles(const AoTiling& tiling, std::int64_t target);
 class AoIntegrals {
   public:
     AoIntegrals(const Integrals& integrals, AoTiling tiling, int threads);
+    /// From the values (ij|kl) of others, by pairs as Hamiltonian::two.
+    AoIntegrals(const Tiling& functions, std::span<const double> values, int threads);
     /// For a DryRun: every tile is there, none is made.
     explicit AoIntegrals(AoTiling tiling);
     const PairIndex& pairs() const { return pairs_; }

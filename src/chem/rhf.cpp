@@ -31,12 +31,23 @@ Orthonormal orthonormal_combinations(const Matrix& overlap) {
 
 RhfResult rhf(const Molecule& molecule, const Integrals& integrals, Field& field, const Matrix& guess,
               const RhfOptions& options, TensorWork& work) {
+    const RhfProblem problem{molecule.name,
+                             integrals.basis().name,
+                             integrals.overlap(),
+                             integrals.core_hamiltonian(molecule),
+                             molecule.electrons() / 2,
+                             molecule.nuclear_repulsion()};
+    return rhf(problem, field, guess, options, work);
+}
+
+RhfResult rhf(const RhfProblem& problem, Field& field, const Matrix& guess, const RhfOptions& options,
+              TensorWork& work) {
     RhfResult out;
     const double start = now_seconds();
     const auto say = [&](const std::string& line) {
         if (options.log) options.log(line);
     };
-    out.overlap = integrals.overlap();
+    out.overlap = problem.overlap;
     const auto [orthonormal, smallest] = orthonormal_combinations(out.overlap);
     const auto combinations = orthonormal.cols();
     out.dropped = out.overlap.rows() - combinations;
@@ -55,16 +66,15 @@ RhfResult rhf(const Molecule& molecule, const Integrals& integrals, Field& field
             fmt::format("the basis functions are nearly dependent (smallest overlap eigenvalue {:.1e}): energies may "
                         "be less exact than they are converged",
                         smallest));
-    out.occupied = molecule.electrons() / 2;
-    require(out.occupied <= combinations, "{}: {} do not fit in {} of basis {}", molecule.name,
-            counted(out.occupied, "electron pair"), counted(combinations, "orbital"), integrals.basis().name);
-    const double nuclear = molecule.nuclear_repulsion();
+    out.occupied = problem.pairs;
+    require(out.occupied <= combinations, "{}: {} do not fit in {} of basis {}", problem.name,
+            counted(out.occupied, "electron pair"), counted(combinations, "orbital"), problem.basis);
 
     // Eigenvectors are Eigen's; what is multiplied are tensors m, n over functions, p, q over their orthonormal
     // combinations, i over occupied orbitals.
     const Tiling functions = field.functions(), rows = even_tiling(combinations, kTile),
                  occupied = even_tiling(out.occupied, kTile);
-    const RealTensor h = to_tensor(integrals.core_hamiltonian(molecule), functions, functions);
+    const RealTensor h = to_tensor(problem.core, functions, functions);
     const RealTensor x = to_tensor(orthonormal, functions, rows);
     Diis<RealTensor> diis(8, [](const RealTensor& a, const RealTensor& b) { return dot(a, b); });
     // Of the occupied space among the orthonormal combinations: there the gradient keeps its digits where functions
@@ -75,14 +85,14 @@ RhfResult rhf(const Molecule& molecule, const Integrals& integrals, Field& field
     say(" iter        energy / Eh       change     gradient   diis   time / s");
     for (int iteration = 1; iteration <= options.max_iterations; ++iteration) {
         const RealTensor fock = add(1.0, h, 1.0, field.of(density, iteration > 1 ? &c : nullptr, work));
-        const double e = dot(density, add(1.0, h, 1.0, fock)) + nuclear;
+        const double e = dot(density, add(1.0, h, 1.0, fock)) + problem.constant;
         const RealTensor f = work.product("mp,mq->pq", x, work.product("mn,nq->mq", fock, x));
         RealTensor gradient = work.product("pr,rq->pq", f, projector);
         work.add_product("pr,rq->pq", projector, f, gradient, -1);
         const double size = max_abs(gradient), change = e - last;
         last = e;
         out.iterations = iteration;
-        require(std::isfinite(e), "{}: the SCF energy is not a number", molecule.name);
+        require(std::isfinite(e), "{}: the SCF energy is not a number", problem.name);
         if (iteration > 1) diis.add(f, std::move(gradient));
         say(fmt::format("{:5} {:18.10f} {:12.2e} {:>12} {:6} {:10.2f}", iteration, e, change,
                         iteration > 1 ? fmt::format("{:.2e}", size) : "-", diis.size(), now_seconds() - start));
@@ -100,7 +110,7 @@ RhfResult rhf(const Molecule& molecule, const Integrals& integrals, Field& field
         density = work.product("mi,ni->mn", c, c);
     }
     throw NotConverged(
-        fmt::format("{}: the SCF did not converge in {} (energy {:.8f}){}", molecule.name,
+        fmt::format("{}: the SCF did not converge in {} (energy {:.8f}){}", problem.name,
                     counted(options.max_iterations, "iteration"), last,
                     near ? fmt::format("; the basis functions are nearly dependent (overlap eigenvalue {:.1e}): use "
                                        "fewer diffuse ones, or a looser convergence threshold",

@@ -39,7 +39,17 @@ struct Orthonormal {
 };
 Orthonormal orthonormal_combinations(const Matrix& overlap);
 
-/// Throws NotConverged, and UserError where the electrons do not fit the basis.
+/// What it is solved for: integrals over functions, without those of two electrons.
+struct RhfProblem {
+    std::string name, basis;  // for messages
+    Matrix overlap, core;
+    std::int64_t pairs = 0;  // of electrons
+    double constant = 0;     // of the energy: the nuclei's repulsion
+};
+/// Throws NotConverged, and UserError where the electrons do not fit the basis. guess: a density.
+RhfResult rhf(const RhfProblem& problem, Field& field, const Matrix& guess, const RhfOptions& options,
+              TensorWork& work);
+/// Of a molecule.
 RhfResult rhf(const Molecule& molecule, const Integrals& integrals, Field& field, const Matrix& guess,
               const RhfOptions& options, TensorWork& work);
 

@@ -9,9 +9,9 @@
 
 namespace tessera::chem {
 
-std::string read_text(const std::string& path) {
+std::string read_text(const std::string& path, std::int64_t most) {
     const InputFile file(path);
-    require(file.bytes() <= (64 << 20), "{}: {} bytes are too many for a text of this kind", path, file.bytes());
+    require(file.bytes() <= most, "{}: {} bytes are too many for a text of this kind", path, file.bytes());
     std::string text(static_cast<std::size_t>(file.bytes()), '\0');
     file.read_at(0, text.data(), file.bytes());
     return text;

@@ -8,8 +8,8 @@
 
 namespace tessera::chem {
 
-/// The file's text. UserError where there is none, it is a folder or is larger than 64 MiB.
-std::string read_text(const std::string& path);
+/// The file's text. UserError where there is none, it is a folder or has more bytes than `most`.
+std::string read_text(const std::string& path, std::int64_t most = 64 << 20);
 
 class Lines {
   public:

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds the fuzzers with clang (kept in BUILD/fuzz) and runs one of them for a short time from the seeds in corpus/.
-# usage: run.sh spec|npy|hdf5 BUILD [SECONDS]        TESSERA_FUZZ_SECONDS overrides, TESSERA_FUZZ_SEED varies the run
+# usage: run.sh spec|npy|hdf5|fcidump BUILD [SECONDS]        TESSERA_FUZZ_SECONDS overrides, TESSERA_FUZZ_SEED varies the run
 set -eu
 name=$1 build=$2 seconds=${TESSERA_FUZZ_SECONDS:-${3:-10}}
 here=$(cd "$(dirname "$0")" && pwd)
@@ -18,7 +18,7 @@ if ! echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned 
     exit 77
 fi
 
-# One build serves all three; tests may run side by side.
+# One build serves all; tests may run side by side.
 (
     flock 9
     { cmake -S "$root" -B "$out" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_COMPILER=clang++ \
