@@ -111,8 +111,8 @@ Hamiltonian parse_fcidump(std::string_view text, const std::string& name, std::i
     require(n >= 1, "{}: NORB={}: there are no orbitals", name, n);
     require(header.ms2 == 0, "{}: MS2={}: only closed shells are computed", name, header.ms2);
     require(header.nelec % 2 == 0 && header.nelec >= 2 && header.nelec <= 2 * n,
-            "{}: NELEC={}: an even number of electrons from 2 to {} is needed for {} orbitals", name, header.nelec, 2 * n,
-            n);
+            "{}: NELEC={}: an even number of electrons from 2 to {} is needed for {} orbitals", name, header.nelec,
+            2 * n, n);
     const auto pairs = n * (n + 1) / 2, all = pairs * (pairs + 1) / 2;
     if (all > memory / 9)
         throw BudgetError(fmt::format("{}: the integrals over {} orbitals take {}, more than the {} there are", name, n,
@@ -153,7 +153,8 @@ Hamiltonian parse_fcidump(std::string_view text, const std::string& name, std::i
             put(out.two[place], known[place]);
             known[place] = true;
         } else if (i > 0 && j > 0 && k == 0 && l == 0) {
-            const auto p = static_cast<std::size_t>((i - 1) * n + j - 1), q = static_cast<std::size_t>((j - 1) * n + i - 1);
+            const auto p = static_cast<std::size_t>((i - 1) * n + j - 1),
+                       q = static_cast<std::size_t>((j - 1) * n + i - 1);
             put(out.one[p], known_one[p]);
             out.one[q] = value;
             known_one[p] = known_one[q] = true;

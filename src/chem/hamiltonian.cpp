@@ -25,12 +25,15 @@ void check(const Hamiltonian& h, const EnergyOptions& o) {
             "{}: {} and {} integrals are not those of {} orbitals", h.name, h.one.size(), h.two.size(), n);
     require(h.electrons >= 2 && h.electrons % 2 == 0 && h.electrons <= 2 * n,
             "{}: {} electrons: an even number from 2 to {} is needed", h.name, h.electrons, 2 * n);
-    require(!o.frozen_core, "{}: a file of integrals has no atoms whose cores could be frozen; freeze them where it is "
-            "written", h.name);
+    require(!o.frozen_core,
+            "{}: a file of integrals has no atoms whose cores could be frozen; freeze them where it is "
+            "written",
+            h.name);
     require(o.integrals == IntegralKind::conventional && o.method != Method::ri_mp2,
             "{}: integrals of a file are not fitted", h.name);
     require(o.abcd == Abcd::stored && o.screen == 0, "{}: integrals of a file are stored, not made", h.name);
-    require(o.checkpoint.empty(), "checkpoint {}: there are none of calculations over integrals of a file", o.checkpoint);
+    require(o.checkpoint.empty(), "checkpoint {}: there are none of calculations over integrals of a file",
+            o.checkpoint);
     require(o.converge > 0 && o.converge < 1, "convergence threshold {} is not between 0 and 1", o.converge);
     require(o.max_iterations >= 1, "{} iterations at most: at least one is needed", o.max_iterations);
     require(o.tile >= 1, "tiles of {} orbitals: at least one is needed", o.tile);
@@ -44,7 +47,8 @@ std::int64_t memory_of(const Hamiltonian& h, Method method) {
     const double file = n * n * n * n;  // 8 bytes of an eighth
     double bytes = 2.2 * file + 2 * 8 * n * n * (o * v + o * o);
     if (method != Method::rhf) bytes += 8 * 3 * o * o * v * v;
-    if (method >= Method::ccsd) bytes += 8 * (v * v * n * n / 4 + 3 * v * v * v * v / 4 + 2 * o * v * v * v + 24 * o * o * v * v);
+    if (method >= Method::ccsd)
+        bytes += 8 * (v * v * n * n / 4 + 3 * v * v * v * v / 4 + 2 * o * v * v * v + 24 * o * o * v * v);
     return static_cast<std::int64_t>(std::min(bytes, 9e18)) + (std::int64_t{96} << 20);
 }
 
@@ -91,12 +95,9 @@ class GivenCalculation {
         result_.integral_seconds = now_seconds() - start;
         say(fmt::format("{}, {}", counted(h_.electrons, "electron"), counted(h_.orbitals, "orbital")));
         const auto n = h_.orbitals, pairs = h_.electrons / 2;
-        const RhfProblem problem{h_.name,
-                                 "of the file",
-                                 Matrix::Identity(n, n),
-                                 Eigen::Map<const Matrix>(h_.one.data(), n, n),
-                                 pairs,
-                                 h_.constant};
+        const RhfProblem problem{
+            h_.name, "of the file", Matrix::Identity(n, n), Eigen::Map<const Matrix>(h_.one.data(), n, n),
+            pairs,   h_.constant};
         Matrix guess = Matrix::Zero(n, n);
         guess.diagonal().head(pairs).setOnes();
         RhfOptions how;
@@ -154,7 +155,8 @@ class GivenCalculation {
         mo.vvvv = {};
         release_memory();  // the triples kernel has memory of its own
         start = now_seconds();
-        const auto triples = triples_energy(stored_triples_integrals(mo), orbitals, found.amplitudes, work_.workers(), {});
+        const auto triples =
+            triples_energy(stored_triples_integrals(mo), orbitals, found.amplitudes, work_.workers(), {});
         result_.triples = triples.energy;
         result_.triples_flops = triples.flops;
         result_.device_triples_flops = triples.device_flops;

@@ -1,4 +1,5 @@
-// Any text is either the integrals of a closed shell, of the size that it says, or a UserError or BudgetError of one line.
+// Any text is either the integrals of a closed shell, of the size that it says, or a UserError or BudgetError of one
+// line.
 #include <cmath>
 #include <cstdlib>
 

@@ -37,7 +37,8 @@ double two(const Hamiltonian& h, std::int64_t p, std::int64_t q, std::int64_t r,
 std::vector<double> all_of(const Hamiltonian& h) {
     std::vector<double> x;
     const auto n = h.orbitals;
-    for (std::int64_t i = 0; i < n * n * n * n; ++i) x.push_back(two(h, i / (n * n * n), i / (n * n) % n, i / n % n, i % n));
+    for (std::int64_t i = 0; i < n * n * n * n; ++i)
+        x.push_back(two(h, i / (n * n * n), i / (n * n) % n, i / n % n, i % n));
     return x;
 }
 
@@ -88,22 +89,23 @@ TEST(Fcidump, AnyOrthonormalOrbitalsWillDo) {
     EXPECT_NEAR(e.triples, kTriples, 1e-9);
 }
 
-constexpr const char* kTwo = "0.5 1 1 1 1\n0.4 2 2 1 1\n0.1 2 1 2 1\n0.45 2 2 2 2\n-1.2 1 1 0 0\n-.5 2 2 0 0\n0.7 0 0 0 0\n";
+constexpr const char* kTwo =
+    "0.5 1 1 1 1\n0.4 2 2 1 1\n0.1 2 1 2 1\n0.45 2 2 2 2\n-1.2 1 1 0 0\n-.5 2 2 0 0\n0.7 0 0 0 0\n";
 Hamiltonian parsed(const std::string& text) { return parse_fcidump(text, "x", 1 << 24); }
 
 TEST(Fcidump, IsReadInTheFormsThatProgramsWrite) {
     const double expected = energy(parsed(std::string("&FCI NORB=2,NELEC=2,MS2=0,\n&END\n") + kTwo), tight()).total;
-    for (const char* head :
-         {" &FCI NORB=   2,NELEC= 2,MS2= 0,\n  ORBSYM=1,1,\n  ISYM=1,\n &END\n", "&fci norb=2 nelec=2 /\n",
-          "&FCI\nNORB = 2\nNELEC = 2\nIUHF=0\nUHF=.FALSE.\n/\n", "&FCI NORB=2,NELEC=2,ORBSYM=1,\n1/\n",
-          "&FCI NORB=2,NELEC=2,! words\n$END\n"})
+    for (const char* head : {" &FCI NORB=   2,NELEC= 2,MS2= 0,\n  ORBSYM=1,1,\n  ISYM=1,\n &END\n",
+                             "&fci norb=2 nelec=2 /\n", "&FCI\nNORB = 2\nNELEC = 2\nIUHF=0\nUHF=.FALSE.\n/\n",
+                             "&FCI NORB=2,NELEC=2,ORBSYM=1,\n1/\n", "&FCI NORB=2,NELEC=2,! words\n$END\n"})
         EXPECT_EQ(energy(parsed(std::string(head) + kTwo), tight()).total, expected) << head;
     // Every place of an integral, Fortran's exponents, orbital energies, ends of lines.
-    EXPECT_EQ(energy(parsed("&FCI NORB=2,NELEC=2/\r\n5.0D-1 1 1 1 1\r\n0.4 1 1 2 2\n0.4 2 2 1 1\n0.1 1 2 2 1\n+4.5d-01 2 2 2 "
-                            "2\n-1.2 1 1 0 0\n-0.5 2 2 0 0\n-0.3 1 0 0 0\n0.7 0 0 0 0\n\n"),
-                     tight())
-                  .total,
-              expected);
+    EXPECT_EQ(
+        energy(parsed("&FCI NORB=2,NELEC=2/\r\n5.0D-1 1 1 1 1\r\n0.4 1 1 2 2\n0.4 2 2 1 1\n0.1 1 2 2 1\n+4.5d-01 2 2 2 "
+                      "2\n-1.2 1 1 0 0\n-0.5 2 2 0 0\n-0.3 1 0 0 0\n0.7 0 0 0 0\n\n"),
+               tight())
+            .total,
+        expected);
 }
 
 TEST(Fcidump, OfNoUseIsRefusedWithItsLine) {

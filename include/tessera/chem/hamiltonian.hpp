@@ -24,8 +24,9 @@ struct Hamiltonian {
 /// machine has).
 Hamiltonian read_fcidump(const std::string& path, std::int64_t memory = 0);
 
-/// Hartree-Fock from the determinant of the first orbitals on, then what `options.method` says. Of the options those that
-/// are about basis functions and atoms are refused: sets, density fitting, direct integrals, frozen cores, checkpoints.
+/// Hartree-Fock from the determinant of the first orbitals on, then what `options.method` says. Of the options those
+/// that are about basis functions and atoms are refused: sets, density fitting, direct integrals, frozen cores,
+/// checkpoints.
 EnergyResult energy(const Hamiltonian& hamiltonian, const EnergyOptions& options);
 
 }  // namespace chem
