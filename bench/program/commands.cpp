@@ -8,6 +8,7 @@
 #include "bench_grouped.hpp"
 #include "bench_latency.hpp"
 #include "bench_run.hpp"
+#include "bench_sign.hpp"
 #include "bench_sparse.hpp"
 #include "bench_threads.hpp"
 #include "bench_transpose.hpp"
@@ -116,6 +117,31 @@ Action add_latency(CLI::App& app) {
         const auto result = bench::bench_latency(o->bench);
         if (o->common.json) return print_json(result);
         bench::print_bench_latency(result);
+    };
+}
+
+Action add_sign(CLI::App& app) {
+    struct Options {
+        CommonOptions common;
+        SignBenchOptions bench;
+    };
+    auto o = std::make_shared<Options>();
+    auto* command = app.add_subcommand("sign", "the sign of a block-sparse matrix, by an iteration of products");
+    command->add_flag("--peers", o->bench.peers, "time DBCSR too, where it is installed (make bench-packages)");
+    command->add_option("--states", o->bench.states, "rows of the matrix")
+        ->capture_default_str()
+        ->check(CLI::Range(std::int64_t{100}, std::int64_t{1'000'000}));
+    command->add_option("--filter", o->bench.filter, "tiles below this are dropped in each product")
+        ->capture_default_str()
+        ->check(CLI::PositiveNumber);
+    add_common(*command, o->common);
+    command->footer("Example: tessera bench sign --peers");
+    return [o] {
+        o->bench.threads = o->common.threads;
+        o->bench.quiet = o->common.quiet;
+        const auto result = bench_sign(o->bench);
+        if (o->common.json) return print_json(result);
+        print_bench_sign(result);
     };
 }
 

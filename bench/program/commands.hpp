@@ -13,6 +13,7 @@ Action add_dense(CLI::App& app);
 Action add_grouped(CLI::App& app);
 Action add_latency(CLI::App& app);
 Action add_run(CLI::App& app);
+Action add_sign(CLI::App& app);
 Action add_sparse(CLI::App& app);
 Action add_threads(CLI::App& app);
 Action add_transpose(CLI::App& app);

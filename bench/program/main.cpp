@@ -8,6 +8,6 @@ int main(int argc, char** argv) {
     app.footer("Example: tessera bench sparse --peers --json");
     return app::run_commands(app,
                              {app::add_contractions, app::add_dense, app::add_grouped, app::add_latency, app::add_run,
-                              app::add_sparse, app::add_threads, app::add_transpose, app::add_triples},
+                              app::add_sign, app::add_sparse, app::add_threads, app::add_transpose, app::add_triples},
                              argc, argv);
 }

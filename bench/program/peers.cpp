@@ -80,7 +80,7 @@ nlohmann::json run_program(const std::filesystem::path& program, const std::vect
                                ? fmt::format("{} ended with exit code {}", program.string(), WEXITSTATUS(status))
                                : fmt::format("{} was stopped by signal {}", program.string(), WTERMSIG(status)));
     nlohmann::json result = nlohmann::json::parse(text, nullptr, false);
-    if (result.is_discarded() || !result.contains("gflops"))
+    if (result.is_discarded() || !result.contains("seconds"))
         throw MachineError(fmt::format("{} did not print a result", program.string()));
     return result;
 }

@@ -17,6 +17,7 @@
 #include "tessera/io/npy.hpp"
 #include "tessera/machine/machine_file.hpp"
 #include "tessera/matrix/functions.hpp"
+#include "tessera/matrix/layouts.hpp"
 #include "tessera/plan/plan.hpp"
 #include "tessera/simulate/simulate.hpp"
 #include "tessera/storage/memory.hpp"

@@ -58,6 +58,14 @@ class Outcome {
     bool failed() const { return code_ != 0; }
     /// Collective: throws on every rank what went wrong on the root.
     void share(Communicator& ranks, int root) const { share_outcome(ranks, root, code_, message_); }
+    /// Collective: throws on every rank what went wrong on the first rank on which something did.
+    void share_all(Communicator& ranks) const {
+        std::vector<std::int64_t> failed(static_cast<std::size_t>(ranks.size()));
+        failed[static_cast<std::size_t>(ranks.rank())] = code_ != 0;
+        ranks.sum(std::span<std::int64_t>(failed));
+        for (int root = 0; root < ranks.size(); ++root)
+            if (failed[static_cast<std::size_t>(root)]) share_outcome(ranks, root, code_, message_);
+    }
 
   private:
     int code_ = 0;

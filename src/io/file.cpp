@@ -182,17 +182,23 @@ void AtomicFile::write_at(std::int64_t offset, std::vector<iovec> pieces) {
     }
 }
 
+void AtomicFile::sync() {
+    if (::fsync(fd_.get()) != 0) fail_errno(errno);
+}
+
+void AtomicFile::give_name() {
+    if (!temporary_.empty()) return;
+    const std::string name = temporary_name(folder_);
+    if (::linkat(AT_FDCWD, working_path_.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) != 0) fail_errno(errno);
+    temporary_ = name;
+}
+
 void AtomicFile::commit() {
     struct stat old {};
     if (::stat(target_.c_str(), &old) == 0) (void)::fchmod(fd_.get(), old.st_mode & 07777);  // best effort
-    if (::fsync(fd_.get()) != 0) fail_errno(errno);
-    if (temporary_.empty()) {
-        // A nameless file can be linked but cannot replace another: it gets a name for the moment before the rename.
-        const std::string name = temporary_name(folder_);
-        if (::linkat(AT_FDCWD, working_path_.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) != 0)
-            fail_errno(errno);
-        temporary_ = name;
-    }
+    sync();
+    // A nameless file can be linked but cannot replace another: it gets a name for the moment before the rename.
+    give_name();
     if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail_errno(errno);
     temporary_.clear();
     // The rename itself reaches the disk with the folder; some file systems refuse this, and it is only durability.

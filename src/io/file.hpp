@@ -31,6 +31,8 @@ class InputFile {
   public:
     /// UserError when there is no such file or it may not be read.
     explicit InputFile(const std::string& path);
+    /// One that is open.
+    InputFile(const std::string& path, FileDescriptor open) : path_(path), fd_(std::move(open)) {}
     const std::string& path() const { return path_; }
     std::int64_t bytes() const { return bytes_; }
     int descriptor() const { return fd_.get(); }
@@ -48,6 +50,8 @@ class InputFile {
 class AtomicFile {
   public:
     explicit AtomicFile(const std::string& path);
+    /// A part in another process's unfinished file, by its descriptor: written here, committed there.
+    AtomicFile(const std::string& path, FileDescriptor part) : path_(path), fd_(std::move(part)) {}
     AtomicFile(const AtomicFile&) = delete;
     AtomicFile& operator=(const AtomicFile&) = delete;
     ~AtomicFile();
@@ -59,8 +63,14 @@ class AtomicFile {
     void write_at(std::int64_t offset, const void* data, std::int64_t bytes);
     /// Pieces back to back in the file, from wherever they lie in memory.
     void write_at(std::int64_t offset, std::vector<iovec> pieces);
+    void sync();
     /// To disk (fsync), then under its name in one step.
     void commit();
+    int descriptor() const { return fd_.get(); }
+    bool has_name() const { return !temporary_.empty(); }
+    const std::string& name() const { return temporary_; }
+    /// Gives a nameless file a hidden temporary name, by which other processes find it.
+    void give_name();
     /// The error to throw when another library failed to write to working_path().
     [[noreturn]] void fail(const std::string& reason) const;
 

@@ -1,4 +1,5 @@
 // Reading: nothing in the file is believed before it is checked, and nothing is allocated that the file cannot fill.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -10,6 +11,7 @@
 #include "comm/outcome.hpp"
 #include "io/file.hpp"
 #include "io/hdf5_file.hpp"
+#include "io/shared_file.hpp"
 #include "tensor/exchange.hpp"
 #include "tensor/tensor_impl.hpp"
 #include "tessera/io/hdf5.hpp"
@@ -186,13 +188,32 @@ Tensor<T> read_shared(const std::string& path, SharedFile& file, int threads, Co
     const Placement where(ranks, choose ? choose(shape) : Distribution::even(shape.grid(), ranks.size()));
     require_memory(path, tile_storage_bytes(shape, sizeof(T), where.distribution, ranks.rank()));
     Tensor<T> tensor(std::make_unique<typename Tensor<T>::Impl>(shape, where));
-    stream_from_root<T>(tensor, 0, [&](std::int64_t first, std::int64_t, std::span<T> elements) {
+    const bool first = ranks.rank() == 0;
+    if (auto opened = open_on_all(ranks, first ? path : "", first ? file.in->descriptor() : -1, O_RDONLY)) {
+        // Each rank reads its own tiles, one after the other in the file.
+        std::vector<std::byte> place(sizeof layout.data_at);
+        std::memcpy(place.data(), &layout.data_at, sizeof layout.data_at);
+        ranks.broadcast(place, 0);
+        std::int64_t at = 0;
+        std::memcpy(&at, place.data(), sizeof at);
         file.outcome.attempt([&] {
-            file.in->read_at(layout.data_at + layout.offsets[first] * static_cast<std::int64_t>(sizeof(T)),
-                             elements.data(), static_cast<std::int64_t>(elements.size_bytes()));
+            const InputFile mine(path, std::move(*opened));
+            const InputFile& in = first ? *file.in : mine;
+            for (std::int64_t s = 0; s < shape.tile_count(); ++s) {
+                const auto bytes = shape.grid().tile_elements(shape.tile(s)) * static_cast<std::int64_t>(sizeof(T));
+                if (tensor.is_local(s)) in.read_at(at, tensor.impl().tile(s), bytes);
+                at += bytes;
+            }
         });
-    });
-    file.outcome.share(ranks, 0);
+    } else {
+        stream_from_root<T>(tensor, 0, [&](std::int64_t from, std::int64_t, std::span<T> elements) {
+            file.outcome.attempt([&] {
+                file.in->read_at(layout.data_at + layout.offsets[from] * static_cast<std::int64_t>(sizeof(T)),
+                                 elements.data(), static_cast<std::int64_t>(elements.size_bytes()));
+            });
+        });
+    }
+    file.outcome.share_all(ranks);
     return naming(path, [&] {
         tensor.update_tiles([](const TileInfo&, std::span<T>) {}, threads);
         verify(tensor, shape, layout.info.checksum);

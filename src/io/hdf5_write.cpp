@@ -1,4 +1,7 @@
 // Writing: HDF5 lays out the file and writes the small things; the tiles go straight from memory to their place.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cstring>
 #include <optional>
 #include <string_view>
@@ -7,6 +10,7 @@
 #include "base/check.hpp"
 #include "comm/outcome.hpp"
 #include "io/hdf5_file.hpp"
+#include "io/shared_file.hpp"
 #include "tensor/exchange.hpp"
 #include "tessera/io/hdf5.hpp"
 
@@ -48,28 +52,83 @@ std::int64_t write_layout(AtomicFile& out, const Tensor<T>& tensor, std::span<co
     return at;
 }
 
-/// Rank 0 writes what comes from all; where it fails, it goes on receiving, so that all ranks learn of it at the end.
+/// Tiles of this rank, at their places in the file: gathered by the system, not copied by us.
+template <Scalar T>
+void write_local_tiles(AtomicFile& out, std::int64_t at, const Tensor<T>& tensor,
+                       std::span<const std::int64_t> offsets) {
+    constexpr std::size_t kBatch = 4096;
+    std::vector<iovec> pieces;
+    std::int64_t begin = 0, end = 0;  // slots
+    const auto write = [&] {
+        if (!pieces.empty()) out.write_at(at + offsets[begin] * static_cast<std::int64_t>(sizeof(T)), pieces);
+        pieces.clear();
+    };
+    for (std::int64_t s = 0; s < tensor.tile_count(); ++s) {
+        const auto tile = tensor.tile(s);
+        if (tile.empty()) continue;
+        if (s != end || pieces.size() == kBatch) {
+            write();
+            begin = s;
+        }
+        pieces.push_back({const_cast<T*>(tile.data()), tile.size_bytes()});
+        end = s + 1;
+    }
+    write();
+}
+
+/// Rank 0's unfinished file on the other ranks: through its process, on the same machine; else by a temporary name;
+/// else, where ranks see other folders, not at all.
+std::optional<FileDescriptor> open_unfinished(Communicator& ranks, std::optional<AtomicFile>& out, Outcome& outcome) {
+    const bool mine = ranks.rank() == 0;
+    const auto name = [&] {
+        if (!mine) return std::string();
+        return out->has_name() ? out->working_path() : fmt::format("/proc/{}/fd/{}", ::getpid(), out->descriptor());
+    };
+    auto opened = open_on_all(ranks, name(), mine ? out->descriptor() : -1, O_WRONLY);
+    if (opened) return opened;
+    if (mine) outcome.attempt([&] { out->give_name(); });
+    outcome.share(ranks, 0);
+    return open_on_all(ranks, mine ? out->name() : "", mine ? out->descriptor() : -1, O_WRONLY);
+}
+
+/// Each rank writes its own tiles into rank 0's file; where they do not see it, all tiles pass rank 0. A rank that
+/// fails goes on with the others, so that all learn of it at the end.
 template <Scalar T>
 void write_shared(const std::string& path, const Tensor<T>& tensor, std::span<const std::int64_t> offsets,
                   std::uint64_t sum) {
     Communicator& ranks = tensor.communicator();
     const bool mine = ranks.rank() == 0;
     std::optional<AtomicFile> out;
+    std::vector<std::byte> place(sizeof(std::int64_t));
     std::int64_t at = 0;
     Outcome outcome;
     if (mine)
         outcome.attempt([&] {
             out.emplace(path);
             at = write_layout(*out, tensor, offsets, sum);
+            std::memcpy(place.data(), &at, sizeof at);
         });
     outcome.share(ranks, 0);
-    stream_to_root<T>(tensor, 0, [&](std::int64_t first, std::int64_t, std::span<const T> elements) {
-        if (mine)
-            outcome.attempt([&] {
-                out->write_at(at + offsets[first] * static_cast<std::int64_t>(sizeof(T)), elements.data(),
-                              static_cast<std::int64_t>(elements.size_bytes()));
-            });
-    });
+    auto opened = open_unfinished(ranks, out, outcome);
+    if (opened) {
+        ranks.broadcast(place, 0);
+        std::memcpy(&at, place.data(), sizeof at);
+        outcome.attempt([&] {
+            if (mine) return write_local_tiles(*out, at, tensor, offsets);
+            AtomicFile part(path, std::move(*opened));
+            write_local_tiles(part, at, tensor, offsets);
+            part.sync();
+        });
+    } else {
+        stream_to_root<T>(tensor, 0, [&](std::int64_t first, std::int64_t, std::span<const T> elements) {
+            if (mine)
+                outcome.attempt([&] {
+                    out->write_at(at + offsets[first] * static_cast<std::int64_t>(sizeof(T)), elements.data(),
+                                  static_cast<std::int64_t>(elements.size_bytes()));
+                });
+        });
+    }
+    outcome.share_all(ranks);
     if (mine) outcome.attempt([&] { out->commit(); });
     outcome.share(ranks, 0);
 }
@@ -88,18 +147,7 @@ void write_tensor(const std::string& path, const Tensor<T>& tensor) {
     if (tensor.communicator().size() > 1) return write_shared(path, tensor, offsets, sum);
     AtomicFile out(path);
     const std::int64_t at = write_layout(out, tensor, offsets, sum);
-    // Tiles stand aligned in memory and back to back in the file: gathered by the system, not copied by us.
-    constexpr std::int64_t kBatch = 4096;
-    std::vector<iovec> pieces;
-    for (std::int64_t first = 0; first < tensor.tile_count(); first += kBatch) {
-        pieces.clear();
-        const std::int64_t last = std::min(first + kBatch, tensor.tile_count());
-        for (std::int64_t s = first; s < last; ++s) {
-            const auto tile = tensor.tile(s);
-            pieces.push_back({const_cast<T*>(tile.data()), tile.size_bytes()});
-        }
-        out.write_at(at + offsets[first] * static_cast<std::int64_t>(sizeof(T)), pieces);
-    }
+    write_local_tiles(out, at, tensor, offsets);
     out.commit();
 }
 

@@ -7,6 +7,7 @@
 #include "base/parallel.hpp"
 #include "comm/same_on_all.hpp"
 #include "contract/planned_impl.hpp"
+#include "kernels/tile_math.hpp"
 #include "shape/require_whole.hpp"
 #include "tensor/two_tensors.hpp"
 #include "tessera/contract/contract.hpp"
@@ -83,6 +84,45 @@ void require_square_tiles(const char* operation, const Tensor<T>& a) {
 
 template <Scalar T>
 Tensor<T> symmetrised(Tensor<T> a, int threads) {
+    const Shape& shape = a.shape();
+    const auto mirror = [&](std::int64_t s) {
+        const auto at = shape.grid().coordinates(shape.tile(s));
+        return shape.find(shape.grid().ordinal({at[1], at[0]}));
+    };
+    bool in_place = a.communicator().size() == 1;
+    std::vector<std::int64_t> mirrors(static_cast<std::size_t>(shape.tile_count()));
+    for (std::int64_t s = 0; in_place && s < shape.tile_count(); ++s) {
+        const auto m = mirror(s);
+        in_place = m.has_value();
+        mirrors[s] = m.value_or(0);
+    }
+    if (in_place) {
+        std::vector<double> norms(mirrors.size());
+        const auto half = static_cast<T>(RealOf<T>(0.5));
+        parallel_for(shape.tile_count(), threads, 8, [&](std::int64_t s) {
+            const std::int64_t m = mirrors[s];
+            if (m < s) return;
+            const auto extents = shape.grid().tile_extents(shape.tile(s));
+            T *x = a.impl().tile(s), *y = a.impl().tile(m);
+            for (std::int64_t i = 0; i < extents[0]; ++i)
+                for (std::int64_t j = m == s ? i : 0; j < extents[1]; ++j) {
+                    T &e = x[i * extents[1] + j], &f = y[j * extents[0] + i];
+                    T sum = half * e;
+                    if constexpr (is_complex<T>) {
+                        sum += half * std::conj(f);
+                        f = std::conj(sum);
+                    } else {
+                        sum += half * f;
+                        f = sum;
+                    }
+                    e = sum;
+                }
+            norms[s] = tile_norm(x, a.impl().elements(s));
+            norms[m] = tile_norm(y, a.impl().elements(m));
+        });
+        a.impl().set_norms(std::move(norms));
+        return a;
+    }
     const auto other = conjugate_transpose(a, threads);
     return add<T>(T(RealOf<T>(0.5)), a, T(RealOf<T>(0.5)), other);
 }
@@ -248,6 +288,24 @@ void combine_into(double alpha, const Tensor<T>& given, double beta, Tensor<T>& 
 }
 
 template <Scalar T>
+void subtract_from_identity(Tensor<T>& x, int threads) {
+    const auto square = x.grid().tiling(0).tile_count();
+    for (std::int64_t i = 0; i < square; ++i)
+        if (!x.shape().find(x.grid().ordinal({i, i}))) {  // rare: a diagonal tile that is zero
+            add_on_diagonal(x, T(0));
+            break;
+        }
+    x.update_tiles(
+        [](const TileInfo& info, std::span<T> tile) {
+            for (T& e : tile) e = -e;
+            if (info.coordinates[0] != info.coordinates[1]) return;
+            for (std::int64_t i = 0; i < info.extents[0]; ++i)
+                tile[static_cast<std::size_t>(i * (info.extents[1] + 1))] += T(1);
+        },
+        threads);
+}
+
+template <Scalar T>
 Tensor<T> identity_like(const Tensor<T>& a, double value) {
     Tensor<T> out(Shape(a.grid()), a.placement());
     add_on_diagonal(out, static_cast<T>(static_cast<RealOf<T>>(value)));
@@ -311,6 +369,7 @@ bool Convergence::done(MatrixReport& report, const MatrixStep& step) const {
     template ErrorNorms drop_small_tiles(Tensor<T>&, double, const Shape*);                     \
     template ErrorNorms distance(const Tensor<T>&, const Tensor<T>&, int);                      \
     template void combine_into(double, const Tensor<T>&, double, Tensor<T>&, int);              \
+    template void subtract_from_identity(Tensor<T>&, int);                                      \
     template Tensor<T> identity_like(const Tensor<T>&, double);                                 \
     template Extremes interval_of(const Tensor<T>&, const MatrixOptions&, int);
 TESSERA_INSTANTIATE(float)

@@ -59,6 +59,10 @@ ErrorNorms distance(const Tensor<T>& x, const Tensor<T>& y, int threads);
 template <Scalar T>
 void combine_into(double alpha, const Tensor<T>& x, double beta, Tensor<T>& y, int threads);
 
+/// Makes x the identity minus x.
+template <Scalar T>
+void subtract_from_identity(Tensor<T>& x, int threads);
+
 /// The identity, with the tiles, the tilings and the place of a matrix's diagonal.
 template <Scalar T>
 Tensor<T> identity_like(const Tensor<T>& a, double value = 1);

@@ -1,4 +1,5 @@
-// Sign by Newton and Schulz: X <- X (3 - X X) / 2.
+// Sign by Newton and Schulz: X <- X (3 - X X) / 2, as X + X (1 - X X) / 2: tiles of 1 - X X fall below the filter as X
+// converges, and then cost nothing.
 #include <algorithm>
 #include <cmath>
 
@@ -35,7 +36,7 @@ MatrixResult<T> sign(const Tensor<T>& a, const MatrixOptions& options, const Res
         step.trace = static_cast<double>(std::real(trace(x)));
         auto y = square(x, x, here, report, step);
         const ErrorNorms rounded = square.rounding();
-        add_on_diagonal(y, T(-1));
+        subtract_from_identity(y, here.threads);
         step.residual = norm(y);
         residuals.push_back(ErrorNorms{step.residual, spectral_bound(y.shape())} + rounded);
         step.seconds = now_seconds() - begin;
@@ -43,18 +44,12 @@ MatrixResult<T> sign(const Tensor<T>& a, const MatrixOptions& options, const Res
             report.error = sign_bound(steps, residuals);
             break;
         }
-        // 3 - X X = 2 - (X X - 1)
-        y.update_tiles(
-            [](const TileInfo&, std::span<T> tile) {
-                for (T& e : tile) e = -e;
-            },
-            here.threads);
-        add_on_diagonal(y, T(2));
         const auto dropped_y = drop_small_tiles(y, options.filter, kept_y ? &*kept_y : nullptr);
         kept_y = y.shape();
         const double size = spectral_bound(x.shape());
         auto next = half(x, y, here, report, step);
         ErrorNorms error = 0.5 * size * (dropped_y + rounded) + half.rounding();
+        combine_into(1, x, 1, next, here.threads);
         if (options.filter > 0 || is_complex<T>) next = symmetrised(std::move(next), here.threads);
         const auto dropped = drop_small_tiles(next, options.filter, &x.shape());
         error = error + dropped;

@@ -1,7 +1,9 @@
 // Files of many ranks are those of one, and an error of rank 0 is everyone's.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 
@@ -41,6 +43,11 @@ class Folder {
 std::string contents(const std::string& path) {
     std::ifstream in(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::int64_t files_in(const Folder& folder) {
+    const std::filesystem::directory_iterator all(folder / "");
+    return std::distance(begin(all), end(all));
 }
 
 Shape some_shape(std::uint64_t skip) {
@@ -89,6 +96,32 @@ TYPED_TEST(RanksFiles, SameBytesAndSameTensorBack) {
         EXPECT_EQ(std::get<Tensor<T>>(dense).shape(), one.shape());
         ranks.barrier();
     }
+}
+
+/// A rank that cannot write ends it for all, and leaves the old file and nothing else.
+TEST(RanksFilesErrors, AFullDiskOnOneRankLeavesTheOldFile) {
+    Communicator& ranks = mpi_world();
+    if (ranks.size() == 1) GTEST_SKIP() << "needs another rank";
+    const Folder folder;
+    const TileGrid grid{Tiling::uniform(40'000, 1000)};
+    const Placement where(ranks, Distribution::even(grid, ranks.size()));
+    const auto x = Tensor<double>::random(Shape::dense(grid), 1, 0, where);
+    const auto y = Tensor<double>::random(Shape::dense(grid), 2, 0, where);
+    write_tensor(folder / "x.h5", x);
+    struct rlimit old {};
+    ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old), 0);
+    const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+    if (ranks.rank() == 1) {
+        struct rlimit small = old;
+        small.rlim_cur = 1000;
+        ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+    }
+    EXPECT_THROW(write_tensor(folder / "x.h5", y), MachineError);
+    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &old), 0);
+    std::signal(SIGXFSZ, handler);
+    EXPECT_EQ(checksum(read_tensor<double>(folder / "x.h5", 0, ranks)), checksum(x));
+    EXPECT_EQ(files_in(folder), 1);
+    ranks.barrier();
 }
 
 TEST(RanksFilesErrors, EveryRankThrows) {

@@ -32,9 +32,9 @@ using AnyTensor =
     std::variant<Tensor<float>, Tensor<double>, Tensor<std::complex<float>>, Tensor<std::complex<double>>>;
 
 /// Writes a new file and puts it in the place of an old one in one step: a write that fails or is killed leaves the old
-/// file. Equal tensors make equal files, on any number of ranks: the tiles pass rank 0, which writes, in batches of 16
-/// MiB (collective; if rank 0 fails, every rank throws its error). MachineError where the disk is full or the folder
-/// may not be written.
+/// file. Equal tensors make equal files, on any number of ranks: each writes its own tiles (collective; if one fails,
+/// every rank throws its error). Where a rank does not see the folder, the tiles pass rank 0 in batches of 16 MiB.
+/// MachineError where the disk is full or the folder may not be written.
 template <Scalar T>
 TESSERA_API void write_tensor(const std::string& path, const Tensor<T>& tensor);
 void write_tensor(const std::string& path, const AnyTensor& tensor);
@@ -46,7 +46,8 @@ TensorFileInfo describe(const std::string& path);
 using ChooseDistribution = std::function<Distribution(const Shape&)>;
 
 /// The whole tensor; elements, norms and checksum are verified. The file must hold this scalar type. With several ranks
-/// rank 0 alone reads, and passes the tiles on in batches (collective; every rank throws rank 0's error).
+/// each reads its own tiles; where one does not see the file, rank 0 passes them on in batches (collective; every rank
+/// throws the first one's error).
 template <Scalar T>
 TESSERA_API Tensor<T> read_tensor(const std::string& path, int threads = 0, Communicator& ranks = self_communicator(),
                                   const ChooseDistribution& choose = nullptr);
