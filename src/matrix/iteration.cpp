@@ -7,7 +7,6 @@
 #include "base/parallel.hpp"
 #include "comm/same_on_all.hpp"
 #include "contract/planned_impl.hpp"
-#include "kernels/tile_math.hpp"
 #include "shape/require_whole.hpp"
 #include "tensor/two_tensors.hpp"
 #include "tessera/contract/contract.hpp"
@@ -84,45 +83,6 @@ void require_square_tiles(const char* operation, const Tensor<T>& a) {
 
 template <Scalar T>
 Tensor<T> symmetrised(Tensor<T> a, int threads) {
-    const Shape& shape = a.shape();
-    const auto mirror = [&](std::int64_t s) {
-        const auto at = shape.grid().coordinates(shape.tile(s));
-        return shape.find(shape.grid().ordinal({at[1], at[0]}));
-    };
-    bool in_place = a.communicator().size() == 1;
-    std::vector<std::int64_t> mirrors(static_cast<std::size_t>(shape.tile_count()));
-    for (std::int64_t s = 0; in_place && s < shape.tile_count(); ++s) {
-        const auto m = mirror(s);
-        in_place = m.has_value();
-        mirrors[s] = m.value_or(0);
-    }
-    if (in_place) {
-        std::vector<double> norms(mirrors.size());
-        const auto half = static_cast<T>(RealOf<T>(0.5));
-        parallel_for(shape.tile_count(), threads, 8, [&](std::int64_t s) {
-            const std::int64_t m = mirrors[s];
-            if (m < s) return;
-            const auto extents = shape.grid().tile_extents(shape.tile(s));
-            T *x = a.impl().tile(s), *y = a.impl().tile(m);
-            for (std::int64_t i = 0; i < extents[0]; ++i)
-                for (std::int64_t j = m == s ? i : 0; j < extents[1]; ++j) {
-                    T &e = x[i * extents[1] + j], &f = y[j * extents[0] + i];
-                    T sum = half * e;
-                    if constexpr (is_complex<T>) {
-                        sum += half * std::conj(f);
-                        f = std::conj(sum);
-                    } else {
-                        sum += half * f;
-                        f = sum;
-                    }
-                    e = sum;
-                }
-            norms[s] = tile_norm(x, a.impl().elements(s));
-            norms[m] = tile_norm(y, a.impl().elements(m));
-        });
-        a.impl().set_norms(std::move(norms));
-        return a;
-    }
     const auto other = conjugate_transpose(a, threads);
     return add<T>(T(RealOf<T>(0.5)), a, T(RealOf<T>(0.5)), other);
 }
