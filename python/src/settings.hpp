@@ -43,6 +43,7 @@ struct Settings {
         o.filter = filter;
         o.result_symmetry = symmetry;
         o.fold = fold;
+        o.strict = true;  // an error, or Ctrl-C, leaves `out` as it was
         return o;
     }
     PlanOptions how() const {

@@ -21,7 +21,7 @@ namespace tessera {
 
 template <Scalar T>
 Executed<T> plan_and_execute(std::string_view text, const ContractOperand<T>& a, const ContractOperand<T>& b,
-                             const Tensor<T>* old, const TileConsumer<T>* consume, const Resources& here,
+                             Tensor<T>* old, const TileConsumer<T>* consume, const Resources& here,
                              const ContractOptions& options, const PlanOptions& how, const Watch& watch,
                              std::int64_t held_bytes) {
     Communicator& ranks = ranks_of(a, b, old, here);
@@ -207,7 +207,7 @@ Tensor<T> permute(const Tensor<T>& x, const Permutation& p, int threads) {
 
 #define TESSERA_INSTANTIATE(T)                                                                                         \
     template Executed<T> plan_and_execute<T>(std::string_view, const ContractOperand<T>&, const ContractOperand<T>&,   \
-                                             const Tensor<T>*, const TileConsumer<T>*, const Resources&,               \
+                                             Tensor<T>*, const TileConsumer<T>*, const Resources&,                     \
                                              const ContractOptions&, const PlanOptions&, const Watch&, std::int64_t);  \
     template Contraction<T> contract<T>(std::string_view, const std::type_identity_t<ContractOperand<T>>&,             \
                                         const std::type_identity_t<ContractOperand<T>>&, const Resources&,             \

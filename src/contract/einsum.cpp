@@ -194,7 +194,7 @@ double norm_of(const EinsumSpec& spec, int operand, const Shape& shape) {
 }
 
 template <Scalar T>
-Contraction<T> run(const PlannedEinsum::Impl& e, const std::vector<ContractOperand<T>>& operands, const Tensor<T>* old,
+Contraction<T> run(const PlannedEinsum::Impl& e, const std::vector<ContractOperand<T>>& operands, Tensor<T>* old,
                    const Watch& watch) {
     const int n = e.operands(), count = static_cast<int>(e.order.steps.size());
     const bool filtered = e.options.filter > 0;
@@ -218,7 +218,7 @@ Contraction<T> run(const PlannedEinsum::Impl& e, const std::vector<ContractOpera
     for (int i = 0; i < count; ++i) {
         const auto& step = e.order.steps[static_cast<std::size_t>(i)];
         const auto a = part(step.left), b = part(step.right);
-        const Tensor<T>* c = i + 1 == count ? old : nullptr;
+        Tensor<T>* c = i + 1 == count ? old : nullptr;
         const auto options = e.step_options(i);
         Executed<T> ran;
         if (e.steps.empty()) {
@@ -255,9 +255,9 @@ Contraction<T> run(const PlannedEinsum::Impl& e, const std::vector<ContractOpera
 }
 
 template <Scalar T>
-Contraction<T> plan_and_run(std::string_view spec, const std::vector<ContractOperand<T>>& operands,
-                            const Tensor<T>* old, const Resources& here, const ContractOptions& options,
-                            const PlanOptions& how, const Watch& watch) {
+Contraction<T> plan_and_run(std::string_view spec, const std::vector<ContractOperand<T>>& operands, Tensor<T>* old,
+                            const Resources& here, const ContractOptions& options, const PlanOptions& how,
+                            const Watch& watch) {
     Communicator& ranks = ranks_of_all(operands, old, here);
     std::optional<OperandShape> c;
     if (old) c = shape_of(ContractOperand<T>(*old));

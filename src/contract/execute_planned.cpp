@@ -186,9 +186,57 @@ void require_operands(const PlannedContraction::Impl& planned, const ContractOpe
     if (old) require_old(planned, *old);
 }
 
+namespace {
+
+/// The C that a plan works on in place. Where the work fails, it is zero: some of its tiles are old by then, some new.
+template <Scalar T>
+class InPlace {
+  public:
+    InPlace(Tensor<T>* c, const PlannedContraction::Impl& planned) : c_(c), planned_(planned) {}
+    explicit operator bool() const { return c_ != nullptr; }
+    typename Tensor<T>::Impl& impl() { return c_->impl(); }
+
+    /// Runs what touches C.
+    template <class Work>
+    void guard(Work&& work) {
+        if (!c_) return work();
+        const auto lost = [&](const std::exception& e) {
+            clear();
+            return fmt::format("{}; C was worked on in place and is zero now (strict keeps it)", e.what());
+        };
+        try {
+            work();
+        } catch (const BudgetError& e) {
+            throw BudgetError(lost(e), e.budget_bytes(), e.smallest_bytes());
+        } catch (const MachineError& e) {
+            throw MachineError(lost(e));
+        } catch (const UserError& e) {
+            throw UserError(lost(e));
+        } catch (...) {
+            clear();
+            throw;
+        }
+    }
+
+  private:
+    void clear() {
+        auto& c = c_->impl();
+        parallel_for(c.local_count(), planned_.plan.threads, 1, [&](std::int64_t i) {
+            const auto s = c.local_slot(i);
+            std::fill_n(c.tile(s), c.elements(s), T(0));
+        });
+        c.shape = c.shape.with_norms(std::vector<double>(static_cast<std::size_t>(c.shape.tile_count())));
+    }
+
+    Tensor<T>* c_;
+    const PlannedContraction::Impl& planned_;
+};
+
+}  // namespace
+
 template <Scalar T>
 Executed<T> execute_prepared(const PlannedContraction::Impl& planned, const PreparedOperands<T>& operands,
-                             const Tensor<T>* old, const TileConsumer<T>* consume, const Watch& watch) {
+                             Tensor<T>* old, const TileConsumer<T>* consume, const Watch& watch) {
     const Plan& plan = planned.plan;
     Communicator& ranks = *planned.ranks;
     const double begin = now_seconds();
@@ -202,33 +250,43 @@ Executed<T> execute_prepared(const PlannedContraction::Impl& planned, const Prep
     MemoryBudget budget(planned.here.memory > 0 ? planned.here.memory : MemoryBudget::kUnlimited);
     const auto& mine = plan.rank_counts[static_cast<std::size_t>(ranks.rank())];
     std::unique_ptr<typename Tensor<T>::Impl> impl;
+    // An operand that is C is read until the end.
+    const bool is_operand = old && (operands.a->stored == old || operands.b->stored == old);
+    InPlace<T> place(planned.in_place && !is_operand && old->placement().devices.empty() ? old : nullptr, planned);
     ExecuteCounts counts;
     const bool stays = !plan.homes_c.empty();
     Placement where(ranks, plan.distribution_c);
     if (stays) where.devices = planned.here.devices;
     std::optional<Tensor<T>> moved;
-    if (adds) old = &old_where_it_is_added(plan, where, *old, moved);
-    together(ranks, [&] {
+    const Tensor<T>* from = adds ? &old_where_it_is_added(plan, where, *old, moved) : nullptr;
+    const auto work = [&] {
         budget.take(mine.stored_a + mine.stored_b + plan.other_bytes, "operands");
-        if (!hand_over)
+        if (place && !adds) budget.take(mine.stored_c, "result");
+        if (!hand_over && !place)
             impl = std::make_unique<typename Tensor<T>::Impl>(plan.c, where, planned.result_places, &budget, "result");
         std::vector<double> norms(static_cast<std::size_t>(plan.c.tile_count()));
         TileSink<T> sink;
-        sink.tile = [&](std::int64_t slot) { return impl->tile(slot); };
+        auto* result = place ? &place.impl() : impl.get();
+        sink.tile = [&](std::int64_t slot) { return result->tile(slot); };
         if (adds)
             sink.old_tile = [&](std::int64_t slot) -> const T* {
-                const auto s = old->tiles().find(plan.c.tile(slot));
-                return s ? old->impl().tile(*s) : nullptr;
+                const auto s = from->tiles().find(plan.c.tile(slot));
+                return s ? from->impl().tile(*s) : nullptr;
             };
         if (stays) {
             sink.device_tile = [&](std::int64_t slot) { return impl->device_tile(slot); };
             if (adds)
                 sink.old_device_tile = [&](std::int64_t slot) -> const T* {
-                    const auto s = old->tiles().find(plan.c.tile(slot));
-                    return s ? old->impl().device_tile(*s) : nullptr;
+                    const auto s = from->tiles().find(plan.c.tile(slot));
+                    return s ? from->impl().device_tile(*s) : nullptr;
                 };
         }
         sink.finished = [&](std::int64_t slot, double norm) { norms[slot] = norm; };
+        if (place && adds)  // each tile is summed elsewhere, and C read, before it is written
+            sink.consume = [&](std::int64_t slot, std::span<const T> tile, double norm) {
+                std::copy(tile.begin(), tile.end(), result->tile(slot));
+                norms[slot] = norm;
+            };
         if (hand_over)
             sink.consume = [&](std::int64_t slot, std::span<const T> tile, double norm) {
                 norms[slot] = norm;
@@ -240,6 +298,7 @@ Executed<T> execute_prepared(const PlannedContraction::Impl& planned, const Prep
         how.conjugate_a = planned.options.conjugates(0);
         how.conjugate_b = planned.options.conjugates(1);
         how.budget = &budget;
+        how.budget_results = place && adds;
         how.layouts = planned.layouts.get();
         how.progress = watch.on_progress;
         const SeenTiles<T> seen_a(plan.views_a, *operands.a, plan.filter > 0),
@@ -272,13 +331,17 @@ Executed<T> execute_prepared(const PlannedContraction::Impl& planned, const Prep
             add_devices(out.report, counts,
                         execute_devices(plan, ranks.rank(), planned.here.devices, a, b, sink, how, on));
         } else {
-            counts = execute(plan, ranks, a, b, sink, how);
+            const auto multiply = [&] { counts = execute(plan, ranks, a, b, sink, how); };
+            if (ranks.size() == 1)
+                place.guard(multiply);
+            else
+                multiply();
             out.report.threads = counts.threads;
         }
         if (!consume) {
-            impl->set_norms(std::move(norms));
-            if (stays) impl->put_off_norms();
-            impl->buffer.leave_budget();
+            result->set_norms(std::move(norms));
+            if (stays) result->put_off_norms();
+            if (!place) impl->buffer.leave_budget();
             return;
         }
         if (stays) norms = norms_of_tiles<T>(*impl);
@@ -294,13 +357,18 @@ Executed<T> execute_prepared(const PlannedContraction::Impl& planned, const Prep
             });
         out.handed_over = plan.c.with_norms(std::move(norms));
         impl = nullptr;
-    });
+    };
+    // A rank that fails makes all fail, also those that are done.
+    if (ranks.size() == 1)
+        together(ranks, work);
+    else
+        place.guard([&] { together(ranks, work); });
     auto& report = out.report;
     report.peak_host_bytes = largest_on_all(ranks, std::max(budget.peak(), planned.reducing));
     join_ranks(report, counts, ranks);
     if (devices) add_trace(report, watch.trace, ranks);
     if (!consume) {
-        out.tensor = Tensor<T>(std::move(impl));
+        out.tensor = place ? std::move(*old) : Tensor<T>(std::move(impl));
         if (plan.filter > 0 && !plan.shape_given) out.tensor = drop_small(std::move(out.tensor), plan, report);
         // Small results of long sums, and those of several ranks, are summed up on hosts.
         if (planned.result_stays && !stays) out.tensor = to_devices(out.tensor, planned.here.devices);
@@ -313,7 +381,7 @@ namespace {
 
 template <Scalar T>
 Executed<T> execute_checked(const PlannedContraction& planned, const ContractOperand<T>& a, const ContractOperand<T>& b,
-                            const Tensor<T>* old, const TileConsumer<T>* consume, const Watch& watch) {
+                            Tensor<T>* old, const TileConsumer<T>* consume, const Watch& watch) {
     const auto& p = planned.impl();
     settle_norms(p.options, a, b, old);
     require_operands(p, a, b, old);
@@ -350,8 +418,8 @@ ContractReport execute_into(const PlannedContraction& planned, const std::type_i
 }
 
 #define TESSERA_INSTANTIATE(T)                                                                                        \
-    template Executed<T> execute_prepared(const PlannedContraction::Impl&, const PreparedOperands<T>&,                \
-                                          const Tensor<T>*, const TileConsumer<T>*, const Watch&);                    \
+    template Executed<T> execute_prepared(const PlannedContraction::Impl&, const PreparedOperands<T>&, Tensor<T>*,    \
+                                          const TileConsumer<T>*, const Watch&);                                      \
     template void require_operands(const PlannedContraction::Impl&, const ContractOperand<T>&,                        \
                                    const ContractOperand<T>&, const Tensor<T>*);                                      \
     template Contraction<T> execute<T>(const PlannedContraction&, const std::type_identity_t<ContractOperand<T>>&,    \

@@ -52,9 +52,9 @@ std::uint64_t PlanKey::hash() const {
         add(std::bit_cast<std::uint64_t>(factor.imag()));
     }
     add(static_cast<std::uint64_t>(scalar) | static_cast<std::uint64_t>(options.conjugates(0)) << 8 |
-        static_cast<std::uint64_t>(options.conjugates(1)) << 9 | static_cast<std::uint64_t>(how.algorithm) << 16 |
-        static_cast<std::uint64_t>(a.source) << 24 | static_cast<std::uint64_t>(b.source) << 28 |
-        static_cast<std::uint64_t>(here.threads) << 32);
+        static_cast<std::uint64_t>(options.conjugates(1)) << 9 | static_cast<std::uint64_t>(options.strict) << 10 |
+        static_cast<std::uint64_t>(how.algorithm) << 16 | static_cast<std::uint64_t>(a.source) << 24 |
+        static_cast<std::uint64_t>(b.source) << 28 | static_cast<std::uint64_t>(here.threads) << 32);
     add(static_cast<std::uint64_t>(here.memory));
     add(options.result_symmetry.elements().size() << 1 | static_cast<std::uint64_t>(options.fold));
     return h;
@@ -70,8 +70,8 @@ bool PlanCache::Entry::is(const PlanKey& key) const {
            source_a == key.a.source && source_b == key.b.source && same_bits(was.alpha, now.alpha) &&
            same_bits(was.beta, now.beta) && was.conjugates(0) == now.conjugates(0) &&
            was.conjugates(1) == now.conjugates(1) && was.result_distribution == now.result_distribution &&
-           was.result_symmetry == now.result_symmetry && was.fold == now.fold && p.how == key.how &&
-           p.shape_a().same_tiles(*key.a.shape) && p.shape_b().same_tiles(*key.b.shape) &&
+           was.result_symmetry == now.result_symmetry && was.fold == now.fold && was.strict == now.strict &&
+           p.how == key.how && p.shape_a().same_tiles(*key.a.shape) && p.shape_b().same_tiles(*key.b.shape) &&
            same_tiles(c, shape_of(key.c)) && same_tiles(given, now.result_shape);
 }
 

@@ -272,6 +272,16 @@ Built build(PlanRequest request, const MachineModel& machine, bool may_hand_over
     return out;
 }
 
+/// Whether the result may be worked on where C lies. A C that is added to must be there until each of its tiles is
+/// summed elsewhere: where that is done in one go, and a second C is worth saving.
+bool works_in_place(const Plan& plan, const OperandShape& c, bool adds) {
+    constexpr std::int64_t kWorthIt = 1 << 20;
+    if (!plan.c.same_tiles(*c.shape) || (plan.ranks > 1 && c.distribution != plan.distribution_c)) return false;
+    return !adds || (plan.counts.bytes_c > kWorthIt &&
+                     std::all_of(plan.chains.begin(), plan.chains.end(),
+                                 [](const PlanChain& ch) { return ch.starts && ch.finishes; }));
+}
+
 }  // namespace
 
 namespace {
@@ -385,11 +395,11 @@ PlannedContraction plan_here(const PlanQuestion& q, const Resources& asked, Comm
     // Without a budget: what the machine has.
     const PlanBudget budget{here.memory > 0 ? here.memory : machine.host_memory, here.device_memory};
     auto request = request_of(q, reduced, a, b, budget);
-    std::int64_t others = q.held_bytes + (q.c ? stored_bytes(*q.c, q.scalar, ranks) : 0);
+    const std::int64_t old_c = q.c ? stored_bytes(*q.c, q.scalar, ranks) : 0;
+    std::int64_t others = q.held_bytes;
     for (const auto& [x, is] : {std::pair{&q.a, &a}, {&q.b, &b}})
         if (is->made) others += stored_bytes(*x, q.scalar, ranks);
     for (int n : {0, 1}) others += bounds_bytes(q, n, ranks);
-    request.other_bytes = largest_on_all(ranks, others);
     const bool stays = result_stays(q, here);
     const auto homes_a = homes_among("A", a.operand.devices, a.operand.homes, here.devices);
     const auto homes_b = homes_among("B", b.operand.devices, b.operand.homes, here.devices);
@@ -413,7 +423,8 @@ PlannedContraction plan_here(const PlanQuestion& q, const Resources& asked, Comm
         });
     };
     // As much of the result as there is room for: all of it, or so many eighths of the memory.
-    const auto built = [&] {
+    const auto build_beside = [&](std::int64_t bytes) {
+        request.other_bytes = largest_on_all(ranks, bytes);
         if (!stays || ranks.size() > 1) return attempt();
         request.result_stays = INT64_MAX;
         const auto memory = here.device_memory > 0 ? here.device_memory : machine.device.memory;
@@ -426,7 +437,18 @@ PlannedContraction plan_here(const PlanQuestion& q, const Resources& asked, Comm
         }
         return attempt();
     };
-    auto [plan, too_large] = built();
+    // A C in place is the only one. Whether it can be is known when the result's tiles are.
+    const bool symmetric = !q.a.shape->symmetry().none() || !q.b.shape->symmetry().none() ||
+                           !q.options.result_symmetry.none();  // tiles are seen through views of others
+    const bool may =
+        q.c && q.c->devices.empty() && !q.options.strict && !devices && !stays && !symmetric && q.options.filter == 0;
+    auto [plan, too_large] = build_beside(others + (may && q.beta_magnitude == 0 ? 0 : old_c));
+    const bool in_place = may && works_in_place(plan, *q.c, q.beta_magnitude != 0);
+    if (may && q.beta_magnitude == 0 && !in_place && old_c > 0) {
+        auto beside = build_beside(others + old_c);
+        plan = std::move(beside.plan);
+        too_large = beside.too_large;
+    }
 #ifndef NDEBUG
     validate(plan, {too_large ? 0 : here.memory, here.device_memory});
 #endif
@@ -434,6 +456,7 @@ PlannedContraction plan_here(const PlanQuestion& q, const Resources& asked, Comm
         PlannedContraction::Impl{q.spec, std::move(reduced), std::move(plan), std::nullopt, std::nullopt, here, &ranks,
                                  q.options, q.how, std::move(machine), q.c.has_value(), reducing, too_large,
                                  now_seconds() - start - away, a.source(), b.source()});
+    impl->in_place = in_place;
     if (a.made || a.views()) impl->original_a = *q.a.shape;
     if (b.made || b.views()) impl->original_b = *q.b.shape;
     impl->options.result_shape = nullptr;

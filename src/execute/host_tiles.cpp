@@ -29,7 +29,9 @@ T* HostTiles<T>::result(std::int32_t slot) {
     if (!c_.consume) return c_.tile(slot);
     const std::lock_guard lock(kept_mutex_);
     auto& buffer = kept_[slot];
-    if (buffer.bytes() == 0) buffer = Buffer(elements(Operand::c, slot) * static_cast<std::int64_t>(sizeof(T)));
+    if (buffer.bytes() == 0)
+        buffer = Buffer(elements(Operand::c, slot) * static_cast<std::int64_t>(sizeof(T)),
+                        options_.budget_results ? options_.budget : nullptr, "result tile");
     return reinterpret_cast<T*>(buffer.data());
 }
 

@@ -40,7 +40,8 @@ contract(std::string_view spec, const A& a, const B& b, const Sink& sink, const 
                                           ContractOperand<OperandValue<A>>(b), sink, here, options, how, watch);
 }
 
-/// c = alpha a b + beta c. On an exception c is as it was.
+/// c = alpha a b + beta c. What is wrong with the call is said before c is touched; ContractOptions::strict says what
+/// becomes of it when the work itself fails.
 template <Scalar T>
 TESSERA_API ContractReport contract_into(std::string_view spec, const std::type_identity_t<ContractOperand<T>>& a,
                                          const std::type_identity_t<ContractOperand<T>>& b, Tensor<T>& c,

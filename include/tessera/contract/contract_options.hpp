@@ -38,6 +38,11 @@ struct ContractOptions {
     double filter = 0;
     /// Compute these tiles only (all of them, also where they are zero).
     const Shape* result_shape = nullptr;
+    /// contract_into, execute_into: on an exception C is as it was, whatever happens, at the price of a second C.
+    /// Without, a C that has the result's tiles is worked on in place by the cores: what is wrong with the call is said
+    /// before it is touched; where the result holds NaN or infinity, the machine fails or a progress function throws,
+    /// it is zero.
+    bool strict = false;
     /// Where the result's tiles shall be; else where the algorithm likes them best (adding to a C: where C is).
     std::optional<Distribution> result_distribution = {};
     /// Of the result: "ij=ji". Of tiles that follow from each other one is computed and stored. That the operands give

@@ -28,7 +28,7 @@ template <Scalar T>
 TESSERA_API Contraction<T> contract(std::string_view spec, const std::vector<ContractOperand<T>>& operands,
                                     const Resources& here = {}, const ContractOptions& options = {},
                                     const PlanOptions& how = {}, const Watch& watch = {});
-/// c = alpha (the einsum) + beta c. On an exception c is as it was.
+/// c = alpha (the einsum) + beta c. On an exception c is as for two operands (ContractOptions::strict).
 template <Scalar T>
 TESSERA_API ContractReport contract_into(std::string_view spec, const std::vector<ContractOperand<T>>& operands,
                                          Tensor<T>& c, const Resources& here = {}, const ContractOptions& options = {},
@@ -97,7 +97,7 @@ TESSERA_API PlannedEinsum plan_into(std::string_view spec, const std::vector<Con
 template <Scalar T>
 TESSERA_API Contraction<T> execute(const PlannedEinsum& planned, const std::vector<ContractOperand<T>>& operands,
                                    const Watch& watch = {});
-/// Runs a plan of plan_into. On an exception c is as it was.
+/// Runs a plan of plan_into. On an exception c is as for two operands (ContractOptions::strict).
 template <Scalar T>
 TESSERA_API ContractReport execute_into(const PlannedEinsum& planned, const std::vector<ContractOperand<T>>& operands,
                                         Tensor<T>& c, const Watch& watch = {});

@@ -114,7 +114,8 @@ execute(const PlannedContraction& planned, const A& a, const B& b, const Sink& s
 }
 
 /// Runs a plan of plan_into. C's tiles must be among the plan's result tiles (with a filter: those it was planned for).
-/// On an exception c is as it was.
+/// What is wrong with the call is said before c is touched; ContractOptions::strict says what becomes of it when the
+/// work itself fails.
 template <Scalar T>
 TESSERA_API ContractReport execute_into(const PlannedContraction& planned,
                                         const std::type_identity_t<ContractOperand<T>>& a,

@@ -19,6 +19,7 @@ struct ExecuteOptions {
     bool conjugate_a = false, conjugate_b = false;
     bool resume = false;  // sums go on from what the result's tiles hold; all of them are those tiles
     MemoryBudget* budget = nullptr;
+    bool budget_results = false;           // also result tiles that wait for a sink which consumes them
     const PlanLayouts* layouts = nullptr;  // of the plan, where they are kept; cores only
     std::function<void(double done, double total)>
         progress;  // flops of this rank; from one thread at a time, at last all of them
