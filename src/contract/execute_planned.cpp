@@ -250,9 +250,11 @@ Executed<T> execute_prepared(const PlannedContraction::Impl& planned, const Prep
     MemoryBudget budget(planned.here.memory > 0 ? planned.here.memory : MemoryBudget::kUnlimited);
     const auto& mine = plan.rank_counts[static_cast<std::size_t>(ranks.rank())];
     std::unique_ptr<typename Tensor<T>::Impl> impl;
-    // An operand that is C is read until the end.
+    // An operand that is C is read until the end; and this C may have other tiles than that of the plan.
     const bool is_operand = old && (operands.a->stored == old || operands.b->stored == old);
-    InPlace<T> place(planned.in_place && !is_operand && old->placement().devices.empty() ? old : nullptr, planned);
+    const bool has_tiles =
+        old && planned.in_place && plan.c.same_tiles(old->tiles()) && old->placement().devices.empty();
+    InPlace<T> place(has_tiles && !is_operand ? old : nullptr, planned);
     ExecuteCounts counts;
     const bool stays = !plan.homes_c.empty();
     Placement where(ranks, plan.distribution_c);
@@ -262,6 +264,7 @@ Executed<T> execute_prepared(const PlannedContraction::Impl& planned, const Prep
     const auto work = [&] {
         budget.take(mine.stored_a + mine.stored_b + plan.other_bytes, "operands");
         if (place && !adds) budget.take(mine.stored_c, "result");
+        if (planned.in_place && !has_tiles && !adds) budget.take(old->tile_bytes(), "the old C");
         if (!hand_over && !place)
             impl = std::make_unique<typename Tensor<T>::Impl>(plan.c, where, planned.result_places, &budget, "result");
         std::vector<double> norms(static_cast<std::size_t>(plan.c.tile_count()));

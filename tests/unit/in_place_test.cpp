@@ -97,7 +97,8 @@ TEST(InPlaceLarge, ItFitsInABudgetForOneC) {
     const auto report = contract_into<double>("ik,kj->ij", x.a, x.b, c, {.memory = one + (1 << 16)});
     EXPECT_LE(report.peak_host_bytes, one + (1 << 16));
     expect_same(c, contract<double>("ik,kj->ij", x.a, x.b).tensor);
-    EXPECT_THROW(contract_into<double>("ik,kj->ij", x.a, x.b, c, {.memory = one + (1 << 16)}, {.strict = true}), BudgetError);
+    EXPECT_THROW(contract_into<double>("ik,kj->ij", x.a, x.b, c, {.memory = one + (1 << 16)}, {.strict = true}),
+                 BudgetError);
 }
 
 TEST(InPlaceLarge, AnOperandMayBeC) {
@@ -128,6 +129,19 @@ TEST(InPlaceLarge, KeptPlansWorkInPlaceToo) {
     expect_same(c, fresh);
 }
 
+TEST(InPlaceLarge, AKeptPlanTakesACOfOtherTiles) {
+    Large x;
+    for (const double beta : {0.0, 3.0}) {
+        auto full = x.c;
+        const auto planned = plan_into<double>("ik,kj->ij", x.a, x.b, full, {}, {.beta = beta});
+        const auto few = sparse<double>(x.c.grid(), 0.3, 4);
+        auto c = few, d = few;
+        execute_into<double>(planned, x.a, x.b, c);
+        contract_into<double>("ik,kj->ij", x.a, x.b, d, {}, {.beta = beta, .strict = true});
+        expect_same(c, d);
+    }
+}
+
 TEST(InPlaceErrors, ACallThatIsWrongLeavesC) {
     Large x;
     auto c = x.c;
@@ -135,8 +149,9 @@ TEST(InPlaceErrors, ACallThatIsWrongLeavesC) {
     const auto other = sparse<double>({Tiling{599}, x.side}, 1, 1);
     EXPECT_THROW(contract_into<double>("ki,kj->ij", other, x.b, c), UserError);
     EXPECT_THROW(contract_into<double>("ik,kj->ij", x.a, x.b, c, {.memory = 1000}), BudgetError);
-    EXPECT_THROW(contract_into<double>("ik,kj->ij", x.a, x.b, c, {}, {.alpha = std::numeric_limits<double>::infinity()}),
-                 UserError);
+    EXPECT_THROW(
+        contract_into<double>("ik,kj->ij", x.a, x.b, c, {}, {.alpha = std::numeric_limits<double>::infinity()}),
+        UserError);
     EXPECT_EQ(checksum(c), was);
 }
 
@@ -174,7 +189,8 @@ TEST(InPlaceErrors, AProgressFunctionThatThrows) {
         auto c = x.c;
         const auto was = checksum(c);
         const Watch watch{[](double, double) { throw Stop(); }};
-        EXPECT_THROW(contract_into<double>("ik,kj->ij", x.a, x.b, c, {.threads = 2}, {.strict = strict}, {}, watch), Stop);
+        EXPECT_THROW(contract_into<double>("ik,kj->ij", x.a, x.b, c, {.threads = 2}, {.strict = strict}, {}, watch),
+                     Stop);
         if (strict)
             EXPECT_EQ(checksum(c), was);
         else
