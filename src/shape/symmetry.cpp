@@ -138,8 +138,9 @@ std::vector<Symmetry::Image> Symmetry::images(const TileGrid& grid, TileOrdinal 
         out.push_back({TileOrdinal{from}});
     }
     std::ranges::sort(out, {}, &Image::tile);
-    const auto repeats = std::ranges::unique(out, {}, &Image::tile);
-    out.erase(repeats.begin(), repeats.end());
+    // Without ranges: clang 14, which the fuzzers need, does not take the subrange that unique gives.
+    out.erase(std::unique(out.begin(), out.end(), [](const Image& x, const Image& y) { return x.tile == y.tile; }),
+              out.end());
     for (auto& image : out) (void)stand_in(grid, image.tile, &image.by);
     return out;
 }
