@@ -24,7 +24,8 @@ namespace {
 struct Options {
     CommonOptions common;
     chem::EnergyOptions energy;
-    std::string molecule, fcidump, method = "ccsd(t)", abcd = "stored", integrals = "conventional";
+    std::optional<std::string> molecule, fcidump;
+    std::string method = "ccsd(t)", abcd = "stored", integrals = "conventional";
     WhereOptions where;
     std::optional<double> filter;
     int charge = 0;
@@ -55,7 +56,7 @@ double share_on_devices(const chem::EnergyResult& r) {
 nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
     const double tensor_seconds = r.contraction_seconds + r.triples_seconds;
     nlohmann::json j{
-        {"molecule", o.fcidump.empty() ? o.molecule : o.fcidump},
+        {"molecule", o.fcidump ? *o.fcidump : *o.molecule},
         {"charge", o.charge},
         {"basis", o.energy.basis},
         {"method", chem::name(o.energy.method)},
@@ -97,7 +98,7 @@ nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
         {"machine", cpu_name()},
         {"commit", bench::build_commit()},
     };
-    if (!o.fcidump.empty()) {
+    if (o.fcidump) {
         j["charge"] = j["basis"] = j["smallest_overlap"] = nullptr;
         j["integrals"] = "fcidump";
     }
@@ -158,7 +159,7 @@ std::string summary(const Options& o, const chem::EnergyResult& r) {
     using chem::Method;
     const auto m = o.energy.method;
     std::string out =
-        fmt::format("\n{:<28}{:>20}\n", "energy / Eh", o.fcidump.empty() ? o.energy.basis : "integrals of a file");
+        fmt::format("\n{:<28}{:>20}\n", "energy / Eh", !o.fcidump ? o.energy.basis : "integrals of a file");
     const auto line = [&](const std::string& what, double value) {
         out += fmt::format("{:<28}{:>20.10f}\n", what, value);
     };
@@ -206,10 +207,9 @@ void run(Options& o) {
             e.screen);
     e.here = resources_of(o.where, o.common);
     const bool first = mpi_world().rank() == 0;
-    require(o.molecule.empty() != o.fcidump.empty(), "{}",
-            o.molecule.empty()
-                ? "a molecule (xyz file) or --fcidump is needed"
-                : fmt::format("--fcidump {}: it has a molecule of its own beside {}", o.fcidump, o.molecule));
+    require(o.molecule || o.fcidump, "a molecule (xyz file) or --fcidump is needed");
+    require(!o.molecule || !o.fcidump, "--fcidump {}: it has a molecule of its own beside {}", o.fcidump.value_or(""),
+            o.molecule.value_or(""));
     if (!o.common.quiet && first)
         e.log = [to = o.common.json ? stderr : stdout](const std::string& line) {
             fmt::print(to, "{}\n", line);
@@ -223,12 +223,12 @@ void run(Options& o) {
     };
     chem::EnergyResult result;
     try {
-        if (o.fcidump.empty()) {
-            auto molecule = chem::read_xyz(o.molecule);
+        if (!o.fcidump) {
+            auto molecule = chem::read_xyz(*o.molecule);
             molecule.charge = o.charge;
             result = chem::energy(molecule, e);
         } else {
-            result = chem::energy(chem::read_fcidump(o.fcidump, e.here.memory), e);
+            result = chem::energy(chem::read_fcidump(*o.fcidump, e.here.memory), e);
         }
     } catch (const chem::NotConverged& stop) {
         if (first && o.common.json) print_json(to_json(o, stop));
