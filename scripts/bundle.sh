@@ -12,6 +12,7 @@ trap 'rm -rf "$stage"' EXIT
 mkdir -p "$stage/tessera-bundle/bin" "$stage/tessera-bundle/lib"
 
 for program in "$build/tessera" "$build/tessera-bench" "$build"/bench/* "$build"/tests/cuda_*; do
+    case $program in */dbcsr_* | */pdgemm_*) continue ;; esac  # peers stay here: DBCSR is GPL
     [ -f "$program" ] && [ -x "$program" ] && cp "$program" "$stage/tessera-bundle/bin/"
 done
 if [ "${RACECHECK:-0}" = 1 ]; then
