@@ -98,7 +98,7 @@ void add_how(CLI::App& command, HowOptions& how) {
                     "columns of stationary_b to ranks: auto, mirrored (by flops, published) or place (patches)")
         ->capture_default_str();
     command.add_option("--grid", how.grid,
-                       "ranks as PxQ, of stationary_b and outer_product (default: from the shapes)");
+                       "ranks as PxQ, of stationary_b, outer_product and split_grid (default: from the shapes)");
     constexpr const char* group = "How devices cut their work (computed where not given; never changes a result)";
     const auto number = [&](const char* option, auto& to, const char* help) {
         using Value = typename std::decay_t<decltype(to)>::value_type;
@@ -128,6 +128,9 @@ PlanOptions plan_options_of(const HowOptions& how, int ranks, bool devices) {
     PlanOptions out;
     out.algorithm = parse_algorithm(how.algorithm);
     out.deal = parse_deal(how.deal);
+    require(out.deal == Deal::automatic || out.algorithm == Algorithm::automatic ||
+                out.algorithm == Algorithm::stationary_b,
+            "--deal {}: of stationary_b, not of {}", how.deal, how.algorithm);
     out.blocks = parse_blocks(how.blocks);
     require(out.blocks == Blocks::automatic || devices, "--blocks {}: there are no devices, and only they have blocks",
             how.blocks);

@@ -10,6 +10,7 @@
 #include "chem/eigenvalues.hpp"
 #include "report.hpp"
 #include "tessera/base/cpu.hpp"
+#include "tessera/base/error.hpp"
 #include "tessera/matrix/functions.hpp"
 #include "tessera/problems/insulator.hpp"
 #include "tessera/tensor/matrix.hpp"
@@ -46,6 +47,16 @@ std::string step_line(std::size_t n, const MatrixStep& s) {
 void run_purify(const PurifyRequest& q) {
     const auto model = make_insulator(q.problem);
     Communicator& ranks = mpi_world();
+    // F, X and X X are there at once, and X X has twice the band.
+    const double least = 3 * model.stored_bytes() / ranks.size();
+    const auto limit = q.here.memory > 0 ? q.here.memory : memory_bytes();
+    if (least > static_cast<double>(limit))
+        throw BudgetError(
+            fmt::format(
+                "a memory of {} ({} bytes) is too small for {}: F alone takes {} on a rank, the work {} at least",
+                format_bytes(limit), limit, model.name, format_bytes(static_cast<std::int64_t>(least / 3)),
+                format_bytes(static_cast<std::int64_t>(least))),
+            limit, static_cast<std::int64_t>(least));
     const bool first = ranks.rank() == 0, talks = first && !q.common.json && !q.common.quiet;
     const auto f = model.hamiltonian({ranks, Distribution::even(model.grid(), ranks.size())}, q.here.threads);
     MatrixOptions options;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "base/check.hpp"
 #include "base/units.hpp"
@@ -188,7 +189,12 @@ void run(const Options& o) {
     const auto space = space_of(o.planning.problem);
     const auto machine = o.planning.machine == "this" ? probe_machine(o.common.threads, o.planning.ranks)
                                                       : read_machine(o.planning.machine).machine;
-    Search search(o, machine, space);
+    Options once = o;  // the old meaning of --memory is warned of once, not for each tiling
+    auto& where = once.planning.where;
+    if (o.planning.devices_per_rank > 0 || (o.planning.devices_per_rank < 0 && machine.devices_per_rank > 0))
+        if (budgets_of(where, true).device > 0 && where.device_memory.empty())
+            where.device_memory = std::exchange(where.memory, "");
+    Search search(once, machine, space);
     search.run();
     const auto* best = search.best();
     if (!best) {

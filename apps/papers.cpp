@@ -25,7 +25,7 @@ struct Case {
         o.machine = "summit";
         o.how.algorithm = algorithm;
         o.how.blocks = blocks;
-        o.how.deal = "mirrored";
+        if (algorithm == "stationary_b") o.how.deal = "mirrored";
         o.b = b;
         o.how.grid = grid;
         o.ranks = ranks;
@@ -34,8 +34,9 @@ struct Case {
         return o;
     }
     std::string command() const {
-        auto text = fmt::format("tessera simulate {} --machine summit --ranks {} --algorithm {} --deal mirrored",
-                                problem, ranks, algorithm);
+        auto text =
+            fmt::format("tessera simulate {} --machine summit --ranks {} --algorithm {}", problem, ranks, algorithm);
+        if (algorithm == "stationary_b") text += " --deal mirrored";
         if (devices_per_rank >= 0) text += fmt::format(" --devices-per-rank {}", devices_per_rank);
         if (blocks != "auto") text += " --blocks " + blocks;
         if (b != "auto") text += " --source-b " + b;

@@ -110,7 +110,7 @@ int tessera_finalize_into(tessera_builder builder, int threads, tessera_tensor t
         std::set<std::int64_t> put;
         for (const auto& bytes : b.placement().communicator->all_gather(std::as_bytes(std::span(mine)))) {
             std::vector<std::int64_t> theirs(bytes.size() / sizeof(std::int64_t));
-            std::memcpy(theirs.data(), bytes.data(), bytes.size());
+            if (!bytes.empty()) std::memcpy(theirs.data(), bytes.data(), bytes.size());
             put.insert(theirs.begin(), theirs.end());
         }
         const auto fresh = b.finalize(threads);

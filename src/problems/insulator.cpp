@@ -7,6 +7,13 @@
 
 namespace tessera {
 
+double Insulator::stored_bytes() const {
+    const auto side = static_cast<double>(std::min(tile, states));
+    const auto rows = static_cast<double>((states + tile - 1) / tile),
+               reach = static_cast<double>((bandwidth + tile - 1) / tile);
+    return rows * std::min(rows, 2 * reach + 1) * side * side * 8;
+}
+
 TileGrid Insulator::grid() const {
     const Tiling t = Tiling::uniform(states, tile);
     return TileGrid({t, t});

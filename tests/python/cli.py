@@ -262,6 +262,7 @@ class PlanAndSimulate(unittest.TestCase):
         self.assertEqual(place["flops"], mirrored["flops"])
         self.assertIn("by place", place["reason"])
         self.assertIn("'magic'", run("plan", *problem, "--deal", "magic", code=2).stderr)
+        self.assertIn("of stationary_b", run("plan", *problem, "--algorithm", "split_k", "--deal", "place", code=2).stderr)
 
     def test_tune_finds_a_tiling_that_is_no_worse_than_the_known_ones(self):
         machine = ["--machine", "summit", "--ranks", 4, "--trials", 12]

@@ -11,14 +11,16 @@
 namespace TESSERA_API tessera {
 
 /// Levels of energies -1 and 1 in turn, with random couplings between those up to `bandwidth` apart, so strong that
-/// about the gap is left. Half of the states are occupied.
+/// about the gap is left. The lower levels are occupied.
 struct Insulator {
     std::string name;  // canonical text, as make_insulator takes it
     std::int64_t states = 0, tile = 32, bandwidth = 16;
     double gap = 1;
     std::uint64_t seed = 1;
 
-    std::int64_t electrons() const { return states / 2; }
+    std::int64_t electrons() const { return (states + 1) / 2; }
+    /// Of the Hamiltonian; about, and not less.
+    double stored_bytes() const;
     TileGrid grid() const;
     Tensor<double> hamiltonian(const Placement& where = {}, int threads = 0) const;
 };
