@@ -7,6 +7,7 @@
 #include "base/check.hpp"
 #include "base/units.hpp"
 #include "chem/text.hpp"
+#include "io/file.hpp"
 #include "tessera/base/cpu.hpp"
 
 namespace tessera::chem {
@@ -172,6 +173,10 @@ Hamiltonian parse_fcidump(std::string_view text, const std::string& name, std::i
 
 Hamiltonian read_fcidump(const std::string& path, std::int64_t memory) {
     const auto most = memory > 0 ? memory : memory_bytes();
+    if (const auto bytes = InputFile(path).bytes(); bytes > most)
+        throw BudgetError(
+            fmt::format("{}: a file of {} does not fit in {} of memory", path, format_bytes(bytes), format_bytes(most)),
+            most, bytes);
     return parse_fcidump(read_text(path, most), path, most);
 }
 

@@ -149,6 +149,7 @@ TEST(Fcidump, OfNoUseIsRefusedWithItsLine) {
     }
     EXPECT_THROW(parsed("&FCI NORB=3000,NELEC=2 /\n"), BudgetError);
     EXPECT_THROW(read_fcidump(water() + ".none"), UserError);
+    EXPECT_THROW(read_fcidump(water(), 1024), BudgetError);
 }
 
 TEST(Hamiltonians, OptionsOfMoleculesAreRefused) {
