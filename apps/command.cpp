@@ -131,6 +131,7 @@ PlanOptions plan_options_of(const HowOptions& how, int ranks, bool devices) {
     require(out.deal == Deal::automatic || out.algorithm == Algorithm::automatic ||
                 out.algorithm == Algorithm::stationary_b,
             "--deal {}: of stationary_b, not of {}", how.deal, how.algorithm);
+    require(out.deal != Deal::place || ranks > 1, "--deal {}: columns are dealt to ranks, and there is one", how.deal);
     out.blocks = parse_blocks(how.blocks);
     require(out.blocks == Blocks::automatic || devices, "--blocks {}: there are no devices, and only they have blocks",
             how.blocks);

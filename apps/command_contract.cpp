@@ -265,7 +265,8 @@ void check_options(const Options& o, const EinsumSpec& spec, const std::vector<s
             spec.text());
     require(o.tile == "auto" || std::any_of(files.begin(), files.end(), is_npy),
             "--tile {} is for .npy operands; {} already has its tiles, as the file says", o.tile, files[0]);
-    require(count != 2 || files.size() != 1, "spec '{}' has two operands: give the second one with --b", spec.text());
+    require(count != 2 || files.size() != 1, "spec '{}' has two operands: {}", spec.text(),
+            o.files.empty() ? "give the second one with --b" : "give a file for each");
     require(count != 1 || files.size() != 2, "spec '{}' has one operand, but {} is given too", spec.text(),
             files.size() > 1 ? files[1] : "");
     require(count == files.size(), "spec '{}' has {} operands, but {} {} given", spec.text(), count, files.size(),

@@ -223,7 +223,9 @@ std::uint64_t checksum_of(Outcome& out, Communicator& ranks) {
 }
 
 void run_density_matrix(const Options& o) {
-    for (const char* option : {"--alpha", "--beta", "--explain", "--trace", "--source-b", "--algorithm", "--grid"})
+    for (const char* option :
+         {"--alpha", "--beta", "--explain", "--trace", "--source-b", "--algorithm", "--grid", "--deal", "--blocks",
+          "--block-share", "--chunk-share", "--block", "--depth", "--lookahead", "--resident"})
         require(!o.given(option), "{}: is of contractions; {} is not one", option, o.problem);
     const double filter = contract_options_of(o.contraction).filter;
     run_purify({o.problem, o.given("--filter") ? filter : 1e-6, resources_of(o.contraction.where, o.common),

@@ -12,6 +12,11 @@
 
 namespace TESSERA_API tessera {
 
+/// Whether tensors on the two are on the same ranks: one communicator, or two of this rank alone.
+inline bool same_ranks(const Communicator& one, const Communicator& other) {
+    return &one == &other || (one.size() == 1 && other.size() == 1);
+}
+
 /// Collective. Throws UserError on every rank, naming the first thing that is not on all ranks what it is on rank 0.
 void require_same_on_all(Communicator& ranks, const std::vector<std::pair<std::string, std::string>>& things);
 

@@ -25,7 +25,7 @@ Communicator& ranks_of_all(const std::vector<ContractOperand<T>>& operands, cons
     Communicator* ranks = &ranks_of(operands.front(), operands.back(), old, here);
     for (std::size_t o = 0; o < operands.size(); ++o) {
         const auto* x = operands[o].stored();
-        require(!x || &x->communicator() == ranks,
+        require(!x || same_ranks(x->communicator(), *ranks),
                 "einsum: operand {} is on other ranks ({} of them) than the others ({})", o + 1,
                 x ? x->communicator().size() : 0, ranks->size());
     }
@@ -335,7 +335,7 @@ void require_planned(const PlannedEinsum::Impl& e, const std::vector<ContractOpe
         const auto& x = operands[static_cast<std::size_t>(o)];
         const auto who = operand_name(o, e.operands());
         require_planned_shape(who.c_str(), e.shapes[static_cast<std::size_t>(o)], x.shape(), e.options.filter > 0);
-        require(!x.stored() || &x.stored()->communicator() == e.ranks,
+        require(!x.stored() || same_ranks(x.stored()->communicator(), *e.ranks),
                 "{} is on other ranks ({} of them) than the plan ({})", who,
                 x.stored() ? x.stored()->communicator().size() : 0, e.ranks->size());
     }

@@ -94,7 +94,7 @@ void add_trace(ContractReport& report, bool traced, Communicator& ranks) {
 }
 
 void require_planned_ranks(const char* name, const PlannedContraction::Impl& planned, const Communicator& ranks) {
-    require(&ranks == planned.ranks,
+    require(same_ranks(ranks, *planned.ranks),
             "{} is on another communicator ({} ranks) than the plan ({}): plan with the operands' communicator among "
             "the resources",
             name, ranks.size(), planned.ranks->size());
@@ -105,6 +105,7 @@ void require_operand(int number, const PlannedContraction::Impl& planned, const 
                      const Shape& shape, SourceKind source, bool reduced, const Distribution& where) {
     const char* name = number == 0 ? "A" : "B";
     const auto& bounds = planned.options.bounds;
+    require_planned_symmetry(name, shape.symmetry(), x.shape().symmetry());
     if (bounds.empty() || !(x.shape().grid() == shape.grid()))
         require_planned_shape(name, shape, x.shape(), planned.plan.filter > 0);
     else
@@ -141,6 +142,7 @@ template <Scalar T>
 void require_old(const PlannedContraction::Impl& planned, const Tensor<T>& old) {
     const Plan& plan = planned.plan;
     require_like_result(planned.spec, old.grid(), plan.c.grid());
+    require_planned_symmetry("C", plan.c.symmetry(), old.tiles().symmetry());
     require_planned_ranks("C", planned, old.communicator());
     if (planned.ranks->size() > 1 && old.distribution() != plan.distribution_c)
         user_error("C is dealt to {}, but the plan is for {}", to_string(old.distribution()),

@@ -38,7 +38,15 @@ void require_conjugate(const ContractOptions& options, int operands, std::string
                 operands == 1 ? "is" : "are", operands);
 }
 
+void require_planned_symmetry(const char* operand, const Symmetry& planned, const Symmetry& now) {
+    const auto text = [](const Symmetry& s) {
+        return s.none() ? std::string("no symmetry") : "the symmetry '" + s.text() + "'";
+    };
+    require(planned == now, "{} has {}, but the plan is for {}", operand, text(now), text(planned));
+}
+
 void require_planned_shape(const char* operand, const Shape& planned, const Shape& now, bool norms) {
+    if (planned.grid() == now.grid()) require_planned_symmetry(operand, planned.symmetry(), now.symmetry());
     if (!planned.same_tiles(now)) say_difference(operand, planned, now);
     if (!norms) return;
     for (std::int64_t s = 0; s < now.tile_count(); ++s)

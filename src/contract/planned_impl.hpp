@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/check.hpp"
+#include "comm/same_on_all.hpp"
 #include "execute/cpu/tile_layouts.hpp"
 #include "execute/device/direct.hpp"
 #include "index/einsum_spec.hpp"
@@ -129,7 +130,7 @@ Communicator& ranks_of(const ContractOperand<T>& a, const ContractOperand<T>& b,
                        const Resources& here) {
     Communicator* ranks = nullptr;
     const auto meet = [&](Communicator* found, const char* what) {
-        require(!ranks || ranks == found,
+        require(!ranks || same_ranks(*ranks, *found),
                 "{} is another communicator ({} ranks) than that of the operands before it ({})", what, found->size(),
                 ranks ? ranks->size() : 0);
         ranks = found;
@@ -152,6 +153,7 @@ void check_question(const PlanQuestion& question, const Resources& here);
 /// where none is. BudgetError where the budget is less. Collective where operands are reduced.
 std::int64_t require_room_to_reduce(const PlanQuestion& question, const Resources& here, Communicator& ranks);
 
+void require_planned_symmetry(const char* operand, const Symmetry& planned, const Symmetry& now);
 /// UserError naming the operand and the first tile in which these shapes differ; `norms`: also the first norm.
 void require_planned_shape(const char* operand, const Shape& planned, const Shape& now, bool norms);
 

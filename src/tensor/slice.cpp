@@ -131,7 +131,7 @@ void assign_slice(Tensor<T>& x, std::span<const ElementRange> ranges, const Tens
         require(y.grid().tiling(d).extent() == window.hi[d] - window.lo[d],
                 "assign_slice: range {}..{} of index {} is given {} elements", window.lo[d], window.hi[d], d,
                 y.grid().tiling(d).extent());
-    require(&x.communicator() == &y.communicator() || (x.communicator().size() == 1 && y.communicator().size() == 1),
+    require(same_ranks(x.communicator(), y.communicator()),
             "assign_slice: tensors on different communicators, of {} and {} ranks", x.communicator().size(),
             y.communicator().size());
     require_same(x.communicator(), "assign_slice", text_of(ranges));

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/check.hpp"
+#include "comm/same_on_all.hpp"
 #include "tensor/tensor_impl.hpp"
 
 namespace tessera {
@@ -25,11 +26,10 @@ class DealtLike {
     DealtLike(const char* operation, const Tensor<T>& x, const Tensor<T>& like)
         : DealtLike(operation, x, like, like.distribution()) {}
     DealtLike(const char* operation, const Tensor<T>& x, const Tensor<T>& like, const Distribution& wanted) : x_(&x) {
-        const bool alone = x.communicator().size() == 1 && like.communicator().size() == 1;
-        require(alone || &x.communicator() == &like.communicator(),
+        require(same_ranks(x.communicator(), like.communicator()),
                 "{}: tensors on different communicators, of {} and {} ranks", operation, x.communicator().size(),
                 like.communicator().size());
-        if (!alone && !(x.distribution() == wanted)) {
+        if (x.communicator().size() > 1 && !(x.distribution() == wanted)) {
             moved_ = redistribute(x, wanted);
             x_ = &*moved_;
         }

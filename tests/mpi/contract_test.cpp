@@ -453,6 +453,26 @@ TEST(ContractAcrossRanks, APlanSaysWhereItsOperandsShallBe) {
     }
 }
 
+/// A program that was started as one rank: tensors on mpi_world() and a plan without a communicator.
+TEST(ContractAcrossRanks, OneRankIsThatOfAPlanWithoutACommunicator) {
+    Communicator& ranks = mpi_world();
+    if (ranks.size() > 1) GTEST_SKIP() << "several ranks";
+    const Tiling t = Tiling::uniform(40, 5);
+    const Shape square = Shape::dense({t, t});
+    const auto planned = plan<double>("ik,kj->ij", square, square);
+    const auto einsum_planned = plan<double>("ik,kj,jl->il", {square, square, square});
+    const auto on = [&](std::uint64_t seed) {
+        return Tensor<double>::random(square, seed, 1, {ranks, Distribution::even(square.grid(), 1)});
+    };
+    const auto x = on(1), y = on(2);
+    const auto a = Tensor<double>::random(square, 1), b = Tensor<double>::random(square, 2);
+    const auto wanted = checksum(contract("ik,kj->ij", a, b).tensor);
+    EXPECT_EQ(checksum(execute(planned, x, y).tensor), wanted);
+    EXPECT_EQ(checksum(contract("ik,kj->ij", a, y).tensor), wanted);
+    EXPECT_EQ(checksum(execute<double>(einsum_planned, {x, y, a}).tensor),
+              checksum(execute<double>(einsum_planned, {a, b, a}).tensor));
+}
+
 /// Ranks that ask for different things are told so, all of them, before any work.
 TEST(ContractAcrossRanks, DifferentCallsAreRefused) {
     Communicator& ranks = mpi_world();

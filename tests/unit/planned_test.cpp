@@ -147,6 +147,35 @@ TEST(Planned, OtherOperandsAreRefusedByTheFirstTileThatDiffers) {
     expect_refused([&] { execute_into<double>(planned, x.a, x.b, c); }, {"plan_into"});
 }
 
+TEST(Planned, OtherSymmetryIsRefused) {
+    const Tiling t = Tiling::uniform(12, 4);
+    const auto square = Shape::dense({t, t});
+    const auto a = Tensor<double>::random(square, 1), b = Tensor<double>::random(square, 2);
+    const auto whole = add(1.0, a, 1.0, permute(a, Permutation{1, 0}));
+    const auto half = with_symmetry(whole, "ij=ji");
+    expect_refused([&] { execute(plan("ij,jk->ik", whole, b), half, b); },
+                   {"A has the symmetry 'ij=ji'", "no symmetry"});
+    expect_refused([&] { execute(plan("ij,jk->ik", half, b), whole, b); }, {"A has no symmetry", "'ij=ji'"});
+    const auto within = plan("ij,jk->ik", whole, b, {}, {.bounds = {{'j', 1, 9}}});
+    expect_refused([&] { execute(within, half, b); }, {"A has the symmetry 'ij=ji'"});
+    for (const double beta : {0.0, 1.0}) {
+        auto c = half;
+        expect_refused([&] { execute_into(plan_into("ij,jk->ik", a, b, whole, {}, {.beta = beta}), a, b, c); },
+                       {"C has the symmetry 'ij=ji'", "no symmetry"});
+        EXPECT_TRUE(c == half);
+        auto plain = whole;
+        const ContractOptions symmetric{.beta = beta, .result_symmetry = "ij=ji"};
+        expect_refused([&] { execute_into(plan_into("ij,kj->ik", a, a, half, {}, symmetric), a, a, plain); },
+                       {"C has no symmetry", "'ij=ji'"});
+        EXPECT_TRUE(plain == whole);
+    }
+    // The stored tiles are the same, the symmetry is not.
+    const auto diagonal = Shape::from_coordinates({t, t}, {{0, 0}, {1, 1}, {2, 2}});
+    const auto d = Tensor<double>::random(diagonal, 3);
+    const auto d_half = with_symmetry(add(1.0, d, 1.0, permute(d, Permutation{1, 0})), "ij=ji");
+    expect_refused([&] { execute(plan("ij,jk->ik", d, b), d_half, b); }, {"A has the symmetry 'ij=ji'"});
+}
+
 TEST(Planned, IntoAddsToTheCThatIsThere) {
     TESSERA_SKIP_WITHOUT_BACK_END();
     const Small x;
