@@ -185,6 +185,7 @@ const Shape& Tensor<T>::shape() const {
 
 template <Scalar T>
 const Shape& Tensor<T>::tiles() const {
+    require(impl_ != nullptr, "a tensor that was moved from holds nothing");
     return impl_->shape;
 }
 

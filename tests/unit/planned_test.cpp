@@ -176,6 +176,14 @@ TEST(Planned, OtherSymmetryIsRefused) {
     expect_refused([&] { execute(plan("ij,jk->ik", d, b), d_half, b); }, {"A has the symmetry 'ij=ji'"});
 }
 
+TEST(Planned, AnOperandThatWasMovedFromIsRefused) {
+    Small x;
+    const auto planned = plan(kSpec, x.a, x.b);
+    const auto taken = std::move(x.a);
+    expect_refused([&] { execute(planned, x.a, x.b); }, {"moved from"});
+    expect_refused([&] { plan(kSpec, x.a, x.b); }, {"moved from"});
+}
+
 TEST(Planned, IntoAddsToTheCThatIsThere) {
     TESSERA_SKIP_WITHOUT_BACK_END();
     const Small x;
