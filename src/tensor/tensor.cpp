@@ -23,6 +23,12 @@ namespace tessera {
 
 namespace {
 
+template <class Impl>
+const Impl& held(const std::unique_ptr<Impl>& impl) {
+    require(impl != nullptr, "a tensor that was moved from holds nothing");
+    return *impl;
+}
+
 /// Elements from one tile to the next: each has cache lines of its own.
 std::int64_t padded(const Shape& shape, std::int64_t slot, std::int64_t element_bytes) {
     return align_up(shape.grid().tile_elements(shape.tile(slot)), kTileAlignment / element_bytes);
@@ -185,13 +191,12 @@ const Shape& Tensor<T>::shape() const {
 
 template <Scalar T>
 const Shape& Tensor<T>::tiles() const {
-    require(impl_ != nullptr, "a tensor that was moved from holds nothing");
-    return impl_->shape;
+    return held(impl_).shape;
 }
 
 template <Scalar T>
 const Placement& Tensor<T>::placement() const {
-    return impl_->placement;
+    return held(impl_).placement;
 }
 
 template <Scalar T>

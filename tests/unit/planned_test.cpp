@@ -15,6 +15,7 @@
 #include "tessera/contract/contract.hpp"
 #include "tessera/machine/machine_file.hpp"
 #include "tessera/problems/problem.hpp"
+#include "tessera/tensor/symmetric.hpp"
 
 namespace tessera {
 namespace {
