@@ -6,6 +6,8 @@
 #include <charconv>
 #include <functional>
 #include <optional>
+#include <type_traits>
+#include <utility>
 
 #include "base/check.hpp"
 #include "base/parallel.hpp"
@@ -14,6 +16,7 @@
 #include "commit.hpp"
 #include "device/discovery.hpp"
 #include "probe/rates.hpp"
+#include "qcschema.hpp"
 #include "tessera/chem/energy.hpp"
 #include "tessera/chem/hamiltonian.hpp"
 
@@ -24,12 +27,15 @@ namespace {
 struct Options {
     CommonOptions common;
     chem::EnergyOptions energy;
-    std::optional<std::string> molecule, fcidump;
+    std::optional<std::string> molecule, fcidump, trexio, qcschema;
     std::string method = "ccsd(t)", abcd = "stored", integrals = "conventional";
     WhereOptions where;
     std::optional<double> filter;
     int charge = 0;
 };
+
+/// The file that is given in place of a molecule, of either kind.
+const std::optional<std::string>& file_of_integrals(const Options& o) { return o.fcidump ? o.fcidump : o.trexio; }
 
 /// What is no whole number is told from one that is out of range.
 std::function<std::string(const std::string&)> whole_number(int least, int most) {
@@ -56,7 +62,7 @@ double share_on_devices(const chem::EnergyResult& r) {
 nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
     const double tensor_seconds = r.contraction_seconds + r.triples_seconds;
     nlohmann::json j{
-        {"molecule", o.fcidump ? *o.fcidump : *o.molecule},
+        {"molecule", file_of_integrals(o) ? *file_of_integrals(o) : *o.molecule},
         {"charge", o.charge},
         {"basis", o.energy.basis},
         {"method", chem::name(o.energy.method)},
@@ -98,9 +104,9 @@ nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
         {"machine", cpu_name()},
         {"commit", bench::build_commit()},
     };
-    if (o.fcidump) {
+    if (file_of_integrals(o)) {
         j["charge"] = j["basis"] = j["smallest_overlap"] = nullptr;
-        j["integrals"] = "fcidump";
+        j["integrals"] = o.fcidump ? "fcidump" : "trexio";
     }
     // What was not asked for is not zero.
     const auto m = o.energy.method;
@@ -159,7 +165,7 @@ std::string summary(const Options& o, const chem::EnergyResult& r) {
     using chem::Method;
     const auto m = o.energy.method;
     std::string out =
-        fmt::format("\n{:<28}{:>20}\n", "energy / Eh", !o.fcidump ? o.energy.basis : "integrals of a file");
+        fmt::format("\n{:<28}{:>20}\n", "energy / Eh", !file_of_integrals(o) ? o.energy.basis : "integrals of a file");
     const auto line = [&](const std::string& what, double value) {
         out += fmt::format("{:<28}{:>20.10f}\n", what, value);
     };
@@ -193,7 +199,7 @@ std::string summary(const Options& o, const chem::EnergyResult& r) {
     return out;
 }
 
-void run(Options& o) {
+void set_options(Options& o) {
     auto& e = o.energy;
     e.method = chem::parse_method(o.method);
     if (e.method == chem::Method::ri_mp2) o.integrals = "df";
@@ -207,9 +213,6 @@ void run(Options& o) {
             e.screen);
     e.here = resources_of(o.where, o.common);
     const bool first = mpi_world().rank() == 0;
-    require(o.molecule || o.fcidump, "a molecule (xyz file) or --fcidump is needed");
-    require(!o.molecule || !o.fcidump, "--fcidump {}: it has a molecule of its own beside {}", o.fcidump.value_or(""),
-            o.molecule.value_or(""));
     if (!o.common.quiet && first)
         e.log = [to = o.common.json ? stderr : stdout](const std::string& line) {
             fmt::print(to, "{}\n", line);
@@ -221,14 +224,101 @@ void run(Options& o) {
         std::fflush(stdout);
         fmt::print(stderr, "tessera: warning: {}\n", one_line(line));
     };
+}
+
+/// Options by the keywords of a question in QCSchema, which have the names of those of Python's `energy`.
+void take_keywords(Options& o, const QcSchema& schema) {
+    auto& e = o.energy;
+    for (const auto& [name, value] : schema.keywords.items()) {
+        const auto take = [&, &key = name](auto& to) {
+            using To = std::remove_reference_t<decltype(to)>;
+            constexpr bool whole = std::is_integral_v<To> && !std::is_same_v<To, bool>;
+            const bool fits = std::is_same_v<To, bool>          ? value.is_boolean()
+                              : std::is_same_v<To, std::string> ? value.is_string()
+                              : whole                           ? value.is_number_integer()
+                                                                : value.is_number();
+            require(fits, "{}: keyword {} is {}", schema.name, key, value.dump());
+            if constexpr (whole)
+                require(value.template get<std::int64_t>() >= 1 && value.template get<std::int64_t>() <= 1'000'000,
+                        "{}: keyword {} is {}: 1 to 1000000 is needed", schema.name, key, value.dump());
+            to = value.template get<To>();
+        };
+        double filter = 0;
+        if (name == "frozen_core")
+            take(e.frozen_core);
+        else if (name == "converge")
+            take(e.converge);
+        else if (name == "max_iterations")
+            take(e.max_iterations);
+        else if (name == "integrals")
+            take(o.integrals);
+        else if (name == "abcd")
+            take(o.abcd);
+        else if (name == "screen")
+            take(e.screen);
+        else if (name == "jkfit")
+            take(e.jkfit);
+        else if (name == "rifit")
+            take(e.rifit);
+        else if (name == "tile")
+            take(e.tile);
+        else if (name == "filter") {
+            take(filter);
+            o.filter = filter;
+        } else {
+            user_error(
+                "{}: unknown keyword '{}': there are abcd, converge, filter, frozen_core, integrals, jkfit, "
+                "max_iterations, rifit, screen and tile",
+                schema.name, name);
+        }
+    }
+    o.method = schema.method;
+    e.basis = schema.basis;
+    o.charge = schema.molecule.charge;
+    o.molecule = schema.name;
+}
+
+/// An answer comes for a question that cannot be answered too.
+void run_qcschema(Options& o) {
+    const bool first = mpi_world().rank() == 0;
+    require(*o.qcschema != "-" || mpi_world().size() == 1,
+            "--qcschema -: stdin is of one rank; a file can be read by all");
+    QcSchema schema;
+    o.common.json = true;  // progress goes to stderr
+    try {
+        schema = parse_qcschema(read_qcschema_text(*o.qcschema), *o.qcschema);
+        take_keywords(o, schema);
+        set_options(o);
+        const auto result = chem::energy(schema.molecule, o.energy);
+        if (first) print_json(qcschema_result(schema, result, o.energy.method, summary(o, result)));
+    } catch (const Error& e) {
+        if (first) print_json(qcschema_failure(schema.input, schema.version, e));
+        throw;
+    }
+}
+
+void run(Options& o) {
+    const int given = (o.molecule ? 1 : 0) + (o.fcidump ? 1 : 0) + (o.trexio ? 1 : 0) + (o.qcschema ? 1 : 0);
+    require(given > 0, "a molecule (xyz file), --fcidump, --trexio or --qcschema is needed");
+    using Given = std::pair<const char*, const std::optional<std::string>&>;
+    for (const auto& [option, file] :
+         {Given("--fcidump", o.fcidump), Given("--trexio", o.trexio), Given("--qcschema", o.qcschema)})
+        require(!file || given == 1, "{} {}: it has a molecule of its own beside {}", option, file.value_or(""),
+                o.molecule ? *o.molecule : "the others");
+    if (o.qcschema) return run_qcschema(o);
+    set_options(o);
+    const auto& e = o.energy;
+    const bool first = mpi_world().rank() == 0;
     chem::EnergyResult result;
     try {
-        if (!o.fcidump) {
+        if (o.molecule) {
             auto molecule = chem::read_xyz(*o.molecule);
             molecule.charge = o.charge;
             result = chem::energy(molecule, e);
         } else {
-            result = chem::energy(chem::read_fcidump(*o.fcidump, e.here.memory), e);
+            result = chem::energy(
+                o.fcidump ? chem::read_fcidump(*o.fcidump, e.here.memory) : chem::read_trexio(*o.trexio, e.here.memory),
+                e);
         }
     } catch (const chem::NotConverged& stop) {
         if (first && o.common.json) print_json(to_json(o, stop));
@@ -253,6 +343,10 @@ Action add_energy(CLI::App& app) {
     auto* fcidump =
         command->add_option("--fcidump", o->fcidump,
                             "in place of a molecule: integrals over orbitals of a closed shell, in an FCIDUMP file");
+    auto* trexio = command->add_option("--trexio", o->trexio, "the same, in a TREXIO file (its HDF5 back end)");
+    auto* qcschema = command->add_option(
+        "--qcschema", o->qcschema,
+        "in place of a molecule: a question in QCSchema (JSON; - for stdin), which the answer on stdout is in too");
     command->add_option("--basis", e.basis, "basis set by name, or a .g94 file")->capture_default_str();
     command->add_option("--basis-folder", e.basis_folder,
                         "where named basis sets are (default: those of the program, or $TESSERA_SHARE/basis)");
@@ -300,8 +394,15 @@ Action add_energy(CLI::App& app) {
     add_common(*command, o->common);
     command->footer("Example: tessera energy share/molecules/h2o.xyz --basis cc-pvdz --method 'ccsd(t)' --frozen-core");
     for (const char* of_molecules : {"--basis", "--basis-folder", "--integrals", "--jkfit", "--rifit", "--frozen-core",
-                                     "--charge", "--abcd", "--screen", "--checkpoint", "--scratch"})
+                                     "--charge", "--abcd", "--screen", "--checkpoint", "--scratch"}) {
         fcidump->excludes(of_molecules);
+        trexio->excludes(of_molecules);
+    }
+    // The question says it.
+    for (const char* asked :
+         {"--basis", "--integrals", "--jkfit", "--rifit", "--method", "--frozen-core", "--charge", "--converge",
+          "--max-iterations", "--abcd", "--screen", "--filter", "--tile", "--checkpoint"})
+        qcschema->excludes(asked);
     return [o] { run(*o); };
 }
 
