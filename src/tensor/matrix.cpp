@@ -343,8 +343,8 @@ std::vector<double> column_norms(const Tensor<T>& a) {
 template <Scalar T>
 Tensor<T> hadamard(const Tensor<T>& a, const Tensor<T>& given) {
     require_same_grid("hadamard", a, given);
-    require_whole("hadamard", a.shape());
-    require_whole("hadamard", given.shape());
+    require_whole("hadamard", a.tiles());
+    require_whole("hadamard", given.tiles());
     const DealtLike<T> dealt("hadamard", given, a);
     const Tensor<T>& b = *dealt;
     std::vector<std::int64_t> both;
