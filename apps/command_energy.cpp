@@ -28,7 +28,7 @@ struct Options {
     CommonOptions common;
     chem::EnergyOptions energy;
     std::optional<std::string> molecule, fcidump, trexio, qcschema;
-    std::string method = "ccsd(t)", abcd = "stored", integrals = "conventional";
+    std::string method = "ccsd(t)", abcd = "stored", integrals = "conventional", scf = "auto";
     WhereOptions where;
     std::optional<double> filter;
     int charge = 0;
@@ -93,19 +93,21 @@ nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
           {"triples", r.triples_seconds},
           {"contractions", r.contraction_seconds}}},
         {"share_in_contractions", r.seconds > 0 ? tensor_seconds / r.seconds : 0},
-        {"flops", {{"contractions", r.contraction_flops}, {"triples", r.triples_flops}}},
+        {"flops", {{"contractions", r.contraction_flops}, {"ccsd", r.ccsd_flops}, {"triples", r.triples_flops}}},
         {"contractions", r.contractions},
         {"peak_bytes", peak_memory_bytes()},
         {"memory_estimate", r.memory_estimate},
         {"diis_on_disk", r.diis_on_disk},
+        {"triples_recorded", r.triples_recorded},
         {"integrals", o.integrals},
         {"references", r.references},
         {"abcd", o.abcd},
+        {"scf", r.scf_direct ? "direct" : "stored"},
         {"machine", cpu_name()},
         {"commit", bench::build_commit()},
     };
     if (file_of_integrals(o)) {
-        j["charge"] = j["basis"] = j["smallest_overlap"] = nullptr;
+        j["charge"] = j["basis"] = j["smallest_overlap"] = j["scf"] = nullptr;
         j["integrals"] = o.fcidump ? "fcidump" : "trexio";
     }
     // What was not asked for is not zero.
@@ -121,6 +123,7 @@ nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
         j["on_devices"] = {
             {"devices", o.energy.here.devices},
             {"device_from", o.energy.device_from},
+            {"ccsd_lives_there", r.ccsd_on_device},
             {"contractions", r.device_contractions},
             {"flops", {{"contractions", r.device_contraction_flops}, {"triples", r.device_triples_flops}}},
             {"share_of_flops", share_on_devices(r)},
@@ -128,7 +131,7 @@ nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
             {"stored_bytes", r.device_stored_bytes}};
     }
     if (o.energy.integrals == chem::IntegralKind::df) {
-        j["abcd"] = nullptr;
+        j["abcd"] = j["scf"] = nullptr;
         j["jkfit"] = {{"name", r.jkfit}, {"functions", r.jkfit_functions}};
         j["rifit"] = nullptr;
         if (!r.rifit.empty()) j["rifit"] = {{"name", r.rifit}, {"functions", r.rifit_functions}};
@@ -209,6 +212,10 @@ void set_options(Options& o) {
     e.integrals = o.integrals == "df" ? chem::IntegralKind::df : chem::IntegralKind::conventional;
     require(o.abcd == "stored" || o.abcd == "direct", "--abcd {}: stored or direct", o.abcd);
     e.abcd = o.abcd == "direct" ? chem::Abcd::direct : chem::Abcd::stored;
+    require(o.scf == "auto" || o.scf == "stored" || o.scf == "direct", "--scf {}: auto, stored or direct", o.scf);
+    e.scf = o.scf == "auto"     ? chem::AoStorage::automatic
+            : o.scf == "direct" ? chem::AoStorage::direct
+                                : chem::AoStorage::stored;
     require(e.screen == 0 || e.abcd == chem::Abcd::direct, "--screen {}: screens the integrals of --abcd direct",
             e.screen);
     e.here = resources_of(o.where, o.common);
@@ -370,6 +377,11 @@ Action add_energy(CLI::App& app) {
         ->add_option("--abcd", o->abcd,
                      "integrals over four virtuals: stored, or direct (made from basis functions when needed)")
         ->capture_default_str();
+    command
+        ->add_option("--scf", o->scf,
+                     "conventional integrals over basis functions: stored, direct (made anew in each iteration), or "
+                     "auto: stored where they fit in memory")
+        ->capture_default_str();
     command->add_option("--screen", e.screen, "with --abcd direct: skip integral tiles below this, per element")
         ->capture_default_str();
     command->add_option("--filter", o->filter,
@@ -394,14 +406,14 @@ Action add_energy(CLI::App& app) {
     add_common(*command, o->common);
     command->footer("Example: tessera energy share/molecules/h2o.xyz --basis cc-pvdz --method 'ccsd(t)' --frozen-core");
     for (const char* of_molecules : {"--basis", "--basis-folder", "--integrals", "--jkfit", "--rifit", "--frozen-core",
-                                     "--charge", "--abcd", "--screen", "--checkpoint", "--scratch"}) {
+                                     "--charge", "--abcd", "--scf", "--screen", "--checkpoint", "--scratch"}) {
         fcidump->excludes(of_molecules);
         trexio->excludes(of_molecules);
     }
     // The question says it.
     for (const char* asked :
          {"--basis", "--integrals", "--jkfit", "--rifit", "--method", "--frozen-core", "--charge", "--converge",
-          "--max-iterations", "--abcd", "--screen", "--filter", "--tile", "--checkpoint"})
+          "--max-iterations", "--abcd", "--scf", "--screen", "--filter", "--tile", "--checkpoint"})
         qcschema->excludes(asked);
     return [o] { run(*o); };
 }

@@ -40,6 +40,8 @@ enum class Transform;
 struct FittedOrbitals {
     RealTensor oo, ov, vv;  // [Q][i][j], [Q][i][a], [Q][a][b]
 };
+/// In the memory of a device.
+FittedOrbitals to_device(const FittedOrbitals& b, int device);
 /// With Transform::mp2 only ov.
 FittedOrbitals transform(const Fitting& fitting, const Orbitals& orbitals, Transform what, TensorWork& work);
 /// x[Q][a][c] of the a from `first`, as many as the tiling has, in tiles of that tiling.

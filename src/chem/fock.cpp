@@ -142,7 +142,33 @@ RealTensor FittedField::of(const RealTensor& density, const RealTensor* orbitals
     return of_product(roots, roots, work);
 }
 
+void FittedField::unpack(std::optional<int> device, int threads) {
+    const auto made = b_.unpacked();
+    whole_ = RealTensor::generate(made.shape, made.make, threads);
+    if (device) whole_ = to_devices(whole_, {*device});
+    b_.clear();
+}
+
+RealTensor FittedField::of_whole(const RealTensor& left, const RealTensor& right, TensorWork& work) {
+    const RealTensor density = work.product("mi,ni->mn", left, right);
+    const RealTensor d = add(0.5, density, 0.5, work.permuted("nm->mn", density));
+    RealTensor out = work.product("Qmn,Q->mn", whole_, work.product("Qmn,mn->Q", whole_, d), 2);
+    const RealTensor x = work.product("Qms,si->Qmi", whole_, left);
+    if (&left == &right)
+        work.add_product("Qmi,Qni->mn", x, x, out, -1);
+    else
+        work.add_product("Qmi,Qni->mn", x, work.product("Qms,si->Qmi", whole_, right), out, -1);
+    return out;
+}
+
 RealTensor FittedField::of_product(const RealTensor& left, const RealTensor& right, TensorWork& work) {
+    if (whole_.on_devices() && !left.on_devices()) {
+        const auto& there = whole_.placement().devices;
+        const RealTensor moved = to_devices(left, there);
+        return to_host(&left == &right ? of_whole(moved, moved, work)
+                                       : of_whole(moved, to_devices(right, there), work));
+    }
+    if (whole_.rank() > 0) return of_whole(left, right, work);
     const PairIndex& pairs = b_.pairs();
     const RealTensor &b = b_.part(0), density = work.product("mi,ni->mn", left, right);
     const RealTensor d = packed(add(0.5, density, 0.5, work.permuted("nm->mn", density)), pairs);

@@ -2,6 +2,8 @@
 // The two-electron part of the Fock matrix: contractions of the density with the Coulomb integrals, or with fitted
 // ones.
 
+#include <optional>
+
 #include "chem/ao_integrals.hpp"
 #include "chem/fitting.hpp"
 #include "chem/tensor_work.hpp"
@@ -47,11 +49,16 @@ class FittedField final : public Field {
     FittedField(const Fitting& fitting, TensorWork& work);
     const Tiling& functions() const override { return b_.pairs().single(); }
     RealTensor of(const RealTensor& density, const RealTensor* orbitals, TensorWork& work) override;
-    /// Of the density left(m,i) right(n,i), which need not be symmetric.
+    /// Of the density left(m,i) right(n,i), which need not be symmetric; it is where `left` is.
     RealTensor of_product(const RealTensor& left, const RealTensor& right, TensorWork& work);
+    /// From here on with B(Q|mn) for all m and n, twice the memory and no unpacking: on this device, which does the
+    /// work for orbitals of the host too, or on the host.
+    void unpack(std::optional<int> device, int threads);
 
   private:
+    RealTensor of_whole(const RealTensor& left, const RealTensor& right, TensorWork& work);
     PairParts b_;
+    RealTensor whole_;  // after unpack()
 };
 
 }  // namespace tessera::chem

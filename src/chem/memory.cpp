@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "chem/dense_array.hpp"
+#include "chem/direct_field.hpp"
 #include "chem/fock.hpp"
 #include "chem/ri_mp2.hpp"
 #include "chem/triples_energy.hpp"
@@ -55,10 +56,14 @@ std::int64_t of_field(const MemoryQuestion& q) {
         some_field(q, work)->of_product(orbitals, orbitals, work);
         return dry.peak();
     }
-    const AoIntegrals integrals(*q.stored);
-    TwoElectron two_electron(integrals, kFockBlock, kFockKept);
     const Tiling& functions = q.stored->functions;
     const RealTensor density(Shape::dense(TileGrid{functions, functions}));
+    if (q.scf_direct) {
+        DirectField(functions).of(density, nullptr, work);
+        return dry.peak();
+    }
+    const AoIntegrals integrals(*q.stored);
+    TwoElectron two_electron(integrals, kFockBlock, kFockKept);
     // What stays is there from the second time on.
     for (int iteration = 0; iteration < 2; ++iteration) two_electron.of(density, nullptr, work);
     return dry.peak();
@@ -96,7 +101,7 @@ std::int64_t of_correlation(const MemoryQuestion& q) {
         b = transform(Fitting(*q.stored, *q.rifit), orbitals, what, work);
         source = std::make_unique<FittedSource>(b, orbitals, field.get());
     } else {
-        mo = transform(std::make_unique<AoIntegrals>(*q.stored), orbitals, what, work);
+        mo = transform(std::make_unique<AoIntegrals>(*q.stored, !q.scf_direct), orbitals, what, work);
         if (cc && stored)
             abcd = stored_abcd(mo.vvvv, some_pairs(orbitals, q.tile), orbitals.virtuals.grid().tiling(1));
         else if (cc)
