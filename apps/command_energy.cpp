@@ -32,6 +32,7 @@ struct Options {
     WhereOptions where;
     std::optional<double> filter;
     int charge = 0;
+    std::int64_t peak_bytes = 0;  // of a process, known in the end
 };
 
 /// The file that is given in place of a molecule, of either kind.
@@ -48,10 +49,13 @@ std::function<std::string(const std::string&)> whole_number(int least, int most)
     };
 }
 
+/// Of a process, on the rank with most; collective.
 std::int64_t peak_memory_bytes() {
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
-    return std::int64_t{1024} * usage.ru_maxrss;
+    double most[] = {1024.0 * static_cast<double>(usage.ru_maxrss)};
+    mpi_world().max(most);
+    return static_cast<std::int64_t>(most[0]);
 }
 
 double share_on_devices(const chem::EnergyResult& r) {
@@ -95,7 +99,7 @@ nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
         {"share_in_contractions", r.seconds > 0 ? tensor_seconds / r.seconds : 0},
         {"flops", {{"contractions", r.contraction_flops}, {"ccsd", r.ccsd_flops}, {"triples", r.triples_flops}}},
         {"contractions", r.contractions},
-        {"peak_bytes", peak_memory_bytes()},
+        {"peak_bytes", o.peak_bytes},
         {"memory_estimate", r.memory_estimate},
         {"diis_on_disk", r.diis_on_disk},
         {"triples_recorded", r.triples_recorded},
@@ -198,7 +202,7 @@ std::string summary(const Options& o, const chem::EnergyResult& r) {
         out += fmt::format("on devices: {} of {} contractions{}, {:.1f} % of all operations\n", r.device_contractions,
                            r.contractions, r.device_triples_flops > 0 ? " and (T)" : "", 100 * share_on_devices(r));
     for (const auto& reference : r.references) out += fmt::format("basis sets: {}\n", reference);
-    out += fmt::format("time {}, peak memory {}\n", format_seconds(r.seconds), format_bytes(peak_memory_bytes()));
+    out += fmt::format("time {}, peak memory {}\n", format_seconds(r.seconds), format_bytes(o.peak_bytes));
     return out;
 }
 
@@ -327,10 +331,12 @@ void run(Options& o) {
                 o.fcidump ? chem::read_fcidump(*o.fcidump, e.here.memory) : chem::read_trexio(*o.trexio, e.here.memory),
                 e);
         }
-    } catch (const chem::NotConverged& stop) {
+    } catch (const chem::NotConverged& stop) {  // on every rank
+        o.peak_bytes = peak_memory_bytes();
         if (first && o.common.json) print_json(to_json(o, stop));
         throw;
     }
+    o.peak_bytes = peak_memory_bytes();
     if (!first) return;
     if (o.common.json)
         print_json(to_json(o, result));

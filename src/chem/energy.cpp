@@ -158,6 +158,12 @@ class Calculation {
     std::string scratch() const {
         return options_.scratch.empty() ? std::filesystem::temp_directory_path().string() : options_.scratch;
     }
+    /// Ranks share the fitted integrals where nothing but the Hartree-Fock iterations wants them.
+    FieldShare field_share() const {
+        if (options_.method != Method::rhf && options_.method != Method::ri_mp2) return {};
+        Communicator* ranks = options_.here.communicator;
+        return {kFieldSlices, ranks ? ranks->size() : 1, ranks ? ranks->rank() : 0, ranks};
+    }
     bool fitted() const { return options_.integrals == IntegralKind::df || options_.method == Method::ri_mp2; }
     void part_core(const Matrix& cores);
     void share_orbitals(Communicator& ranks);
@@ -391,7 +397,7 @@ void Calculation::make_field() {
     const Stopwatch time(result_.integral_seconds);
     if (fitted()) {
         const Fitting fitting(*integrals_, ao_tiling_, place(*jkfit_, molecule_), options_.here.threads);
-        fitted_field_ = std::make_unique<FittedField>(fitting, field_);
+        fitted_field_ = std::make_unique<FittedField>(fitting, field_, field_share());
         choose_home(integrals_->basis());
         if (home_) fitted_field_->unpack(home_, options_.here.threads);
     } else {

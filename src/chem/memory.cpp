@@ -43,7 +43,9 @@ LocalPairs some_pairs(const Orbitals& orbitals, std::int64_t tile) {
 }
 
 std::unique_ptr<FittedField> some_field(const MemoryQuestion& q, TensorWork& work) {
-    return std::make_unique<FittedField>(Fitting(*q.stored, *q.jkfit), work);
+    FieldShare share;
+    if (q.method == Method::rhf || q.method == Method::ri_mp2) share = {kFieldSlices, q.workers.rank_count()};
+    return std::make_unique<FittedField>(Fitting(*q.stored, *q.jkfit), work, share);
 }
 
 /// Bytes of the Hartree-Fock iterations without matrices and engines.
