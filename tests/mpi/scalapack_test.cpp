@@ -150,7 +150,7 @@ TEST(ScalapackEigen, DensityMatricesAreThoseOfPdsyev) {
         int rows = 1 + draw.below(ranks.size());
         while (ranks.size() % rows != 0) --rows;
         const Grid grid(rows, ranks.size() / rows);
-        const int n = 24 + draw.below(40), block = 2 + draw.below(7), electrons = n / 2;
+        const int n = 24 + draw.below(40), block = 2 + draw.below(7), electrons = (n + 1) / 2;
         Matrix<double> f(draw, grid, n, n, block, block);
         Matrix<double> z = f, d = f;
         const Tiling t = draw.tiling(n);

@@ -211,6 +211,8 @@ const std::vector<Product>& products() {
          {{'j', 'i'}, {'d', 'c'}, {'b', 'a'}}},
         {"icjd,abdc->jbia", "icjd=jdic", "abdc=bacd", "jbia=iajb", {{'j', 'i'}, {'d', 'c'}, {'b', 'a'}}},
         {"hik,hkj->hij", "hik=hki", "", "", {{'k', 'i'}}},
+        {"ijk,k->ij", "ijk=jik", "", "ij=ji", {{'j', 'i'}}},
+        {"k,ijk->ji", "", "ijk=jik", "ij=ji", {{'j', 'i'}}},
         {"ikl,klj->ij", "ikl=ilk", "klj=lkj", "", {{'l', 'k'}}},
         {"ijk,jkl->il", "ijk=jki", "", "", {{'j', 'i'}, {'k', 'i'}}},
     };
