@@ -301,6 +301,7 @@ void run_qcschema(Options& o) {
         take_keywords(o, schema);
         set_options(o);
         const auto result = chem::energy(schema.molecule, o.energy);
+        o.peak_bytes = peak_memory_bytes();
         if (first) print_json(qcschema_result(schema, result, o.energy.method, summary(o, result)));
     } catch (const Error& e) {
         if (first) print_json(qcschema_failure(schema.input, schema.version, e));
