@@ -1,9 +1,10 @@
 #pragma once
-// What the DBCSR peers share: MPI and DBCSR started on a grid of ranks, matrices dealt in turn, the slowest rank's time.
+// What the DBCSR peers share: MPI and DBCSR started on a grid of ranks, matrices dealt in turn, the slowest rank's
+// time.
 //
-// This source is under Tessera's BSD-3-Clause licence. DBCSR is under the GPL (version 2 or later), so the programs made
-// by linking the two may only be passed on under the terms of the GPL. They are therefore separate from everything else
-// here: nothing of Tessera's library is linked into them, and they are never installed.
+// This source is under Tessera's BSD-3-Clause licence. DBCSR is under the GPL (version 2 or later), so the programs
+// made by linking the two may only be passed on under the terms of the GPL. They are therefore separate from everything
+// else here: nothing of Tessera's library is linked into them, and they are never installed.
 
 #include <dbcsr.h>
 #include <mpi.h>
