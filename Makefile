@@ -28,10 +28,13 @@ python: packages ## build/python: the Python module, in a virtual environment of
 wheel: packages ## build/wheels: wheels for other machines, one without MPI and one for the MPI that is here (CUDA=1: with the kernels)
 	@CUDA=$(CUDA) JOBS=$(JOBS) scripts/wheel.sh
 
-test-bridges: packages ## the Python module under the packages that call it (opt_einsum, cotengra, autoray, symmray, mpi4py, PySCF), hypothesis and matplotlib
-	@scripts/python_env.sh build/python-env opt_einsum cotengra autoray symmray hypothesis tqdm matplotlib mpi4py pyscf
+# What the bridges lead to, and what their tests are made with.
+BRIDGES = opt_einsum cotengra autoray symmray quimb pyscf mpi4py trexio h5py physics-tenpy qcengine hypothesis tqdm matplotlib nbclient ipykernel
+
+test-bridges: packages ## the Python module and the program under the packages that call them (opt_einsum, cotengra, autoray, symmray, quimb, PySCF, TREXIO, TeNPy, QCEngine, mpi4py); the notebooks
+	@scripts/python_env.sh build/python-env $(BRIDGES)
 	@cmake --preset release --log-level=WARNING $(CMAKE_OPTIONS) -DTESSERA_PYTHON_MODULE=ON -DPython_EXECUTABLE=$(CURDIR)/build/python-env/bin/python
-	@cmake --build build --parallel $(JOBS) --target tessera_python_stub
+	@cmake --build build --parallel $(JOBS) --target tessera_python_stub tessera_program
 	@ctest --test-dir build -L bridges --output-on-failure --no-tests=error
 
 test-asan: packages ## the unit tests under AddressSanitizer and UBSan

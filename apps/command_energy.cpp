@@ -6,6 +6,8 @@
 #include <charconv>
 #include <functional>
 #include <optional>
+#include <type_traits>
+#include <utility>
 
 #include "base/check.hpp"
 #include "base/parallel.hpp"
@@ -14,6 +16,7 @@
 #include "commit.hpp"
 #include "device/discovery.hpp"
 #include "probe/rates.hpp"
+#include "qcschema.hpp"
 #include "tessera/chem/energy.hpp"
 #include "tessera/chem/hamiltonian.hpp"
 
@@ -24,12 +27,16 @@ namespace {
 struct Options {
     CommonOptions common;
     chem::EnergyOptions energy;
-    std::optional<std::string> molecule, fcidump;
-    std::string method = "ccsd(t)", abcd = "stored", integrals = "conventional";
+    std::optional<std::string> molecule, fcidump, trexio, qcschema;
+    std::string method = "ccsd(t)", abcd = "stored", integrals = "conventional", scf = "auto";
     WhereOptions where;
     std::optional<double> filter;
     int charge = 0;
+    std::int64_t peak_bytes = 0;  // of a process, known in the end
 };
+
+/// The file that is given in place of a molecule, of either kind.
+const std::optional<std::string>& file_of_integrals(const Options& o) { return o.fcidump ? o.fcidump : o.trexio; }
 
 /// What is no whole number is told from one that is out of range.
 std::function<std::string(const std::string&)> whole_number(int least, int most) {
@@ -42,10 +49,13 @@ std::function<std::string(const std::string&)> whole_number(int least, int most)
     };
 }
 
+/// Of a process, on the rank with most; collective.
 std::int64_t peak_memory_bytes() {
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
-    return std::int64_t{1024} * usage.ru_maxrss;
+    double most[] = {1024.0 * static_cast<double>(usage.ru_maxrss)};
+    mpi_world().max(most);
+    return static_cast<std::int64_t>(most[0]);
 }
 
 double share_on_devices(const chem::EnergyResult& r) {
@@ -56,7 +66,7 @@ double share_on_devices(const chem::EnergyResult& r) {
 nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
     const double tensor_seconds = r.contraction_seconds + r.triples_seconds;
     nlohmann::json j{
-        {"molecule", o.fcidump ? *o.fcidump : *o.molecule},
+        {"molecule", file_of_integrals(o) ? *file_of_integrals(o) : *o.molecule},
         {"charge", o.charge},
         {"basis", o.energy.basis},
         {"method", chem::name(o.energy.method)},
@@ -87,20 +97,22 @@ nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
           {"triples", r.triples_seconds},
           {"contractions", r.contraction_seconds}}},
         {"share_in_contractions", r.seconds > 0 ? tensor_seconds / r.seconds : 0},
-        {"flops", {{"contractions", r.contraction_flops}, {"triples", r.triples_flops}}},
+        {"flops", {{"contractions", r.contraction_flops}, {"ccsd", r.ccsd_flops}, {"triples", r.triples_flops}}},
         {"contractions", r.contractions},
-        {"peak_bytes", peak_memory_bytes()},
+        {"peak_bytes", o.peak_bytes},
         {"memory_estimate", r.memory_estimate},
         {"diis_on_disk", r.diis_on_disk},
+        {"triples_recorded", r.triples_recorded},
         {"integrals", o.integrals},
         {"references", r.references},
         {"abcd", o.abcd},
+        {"scf", r.scf_direct ? "direct" : "stored"},
         {"machine", cpu_name()},
         {"commit", bench::build_commit()},
     };
-    if (o.fcidump) {
-        j["charge"] = j["basis"] = j["smallest_overlap"] = nullptr;
-        j["integrals"] = "fcidump";
+    if (file_of_integrals(o)) {
+        j["charge"] = j["basis"] = j["smallest_overlap"] = j["scf"] = nullptr;
+        j["integrals"] = o.fcidump ? "fcidump" : "trexio";
     }
     // What was not asked for is not zero.
     const auto m = o.energy.method;
@@ -115,6 +127,7 @@ nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
         j["on_devices"] = {
             {"devices", o.energy.here.devices},
             {"device_from", o.energy.device_from},
+            {"ccsd_lives_there", r.ccsd_on_device},
             {"contractions", r.device_contractions},
             {"flops", {{"contractions", r.device_contraction_flops}, {"triples", r.device_triples_flops}}},
             {"share_of_flops", share_on_devices(r)},
@@ -122,7 +135,7 @@ nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
             {"stored_bytes", r.device_stored_bytes}};
     }
     if (o.energy.integrals == chem::IntegralKind::df) {
-        j["abcd"] = nullptr;
+        j["abcd"] = j["scf"] = nullptr;
         j["jkfit"] = {{"name", r.jkfit}, {"functions", r.jkfit_functions}};
         j["rifit"] = nullptr;
         if (!r.rifit.empty()) j["rifit"] = {{"name", r.rifit}, {"functions", r.rifit_functions}};
@@ -159,7 +172,7 @@ std::string summary(const Options& o, const chem::EnergyResult& r) {
     using chem::Method;
     const auto m = o.energy.method;
     std::string out =
-        fmt::format("\n{:<28}{:>20}\n", "energy / Eh", !o.fcidump ? o.energy.basis : "integrals of a file");
+        fmt::format("\n{:<28}{:>20}\n", "energy / Eh", !file_of_integrals(o) ? o.energy.basis : "integrals of a file");
     const auto line = [&](const std::string& what, double value) {
         out += fmt::format("{:<28}{:>20.10f}\n", what, value);
     };
@@ -189,11 +202,11 @@ std::string summary(const Options& o, const chem::EnergyResult& r) {
         out += fmt::format("on devices: {} of {} contractions{}, {:.1f} % of all operations\n", r.device_contractions,
                            r.contractions, r.device_triples_flops > 0 ? " and (T)" : "", 100 * share_on_devices(r));
     for (const auto& reference : r.references) out += fmt::format("basis sets: {}\n", reference);
-    out += fmt::format("time {}, peak memory {}\n", format_seconds(r.seconds), format_bytes(peak_memory_bytes()));
+    out += fmt::format("time {}, peak memory {}\n", format_seconds(r.seconds), format_bytes(o.peak_bytes));
     return out;
 }
 
-void run(Options& o) {
+void set_options(Options& o) {
     auto& e = o.energy;
     e.method = chem::parse_method(o.method);
     if (e.method == chem::Method::ri_mp2) o.integrals = "df";
@@ -203,13 +216,14 @@ void run(Options& o) {
     e.integrals = o.integrals == "df" ? chem::IntegralKind::df : chem::IntegralKind::conventional;
     require(o.abcd == "stored" || o.abcd == "direct", "--abcd {}: stored or direct", o.abcd);
     e.abcd = o.abcd == "direct" ? chem::Abcd::direct : chem::Abcd::stored;
+    require(o.scf == "auto" || o.scf == "stored" || o.scf == "direct", "--scf {}: auto, stored or direct", o.scf);
+    e.scf = o.scf == "auto"     ? chem::AoStorage::automatic
+            : o.scf == "direct" ? chem::AoStorage::direct
+                                : chem::AoStorage::stored;
     require(e.screen == 0 || e.abcd == chem::Abcd::direct, "--screen {}: screens the integrals of --abcd direct",
             e.screen);
     e.here = resources_of(o.where, o.common);
     const bool first = mpi_world().rank() == 0;
-    require(o.molecule || o.fcidump, "a molecule (xyz file) or --fcidump is needed");
-    require(!o.molecule || !o.fcidump, "--fcidump {}: it has a molecule of its own beside {}", o.fcidump.value_or(""),
-            o.molecule.value_or(""));
     if (!o.common.quiet && first)
         e.log = [to = o.common.json ? stderr : stdout](const std::string& line) {
             fmt::print(to, "{}\n", line);
@@ -221,19 +235,109 @@ void run(Options& o) {
         std::fflush(stdout);
         fmt::print(stderr, "tessera: warning: {}\n", one_line(line));
     };
+}
+
+/// Options by the keywords of a question in QCSchema, which have the names of those of Python's `energy`.
+void take_keywords(Options& o, const QcSchema& schema) {
+    auto& e = o.energy;
+    for (const auto& [name, value] : schema.keywords.items()) {
+        const auto take = [&, &key = name](auto& to) {
+            using To = std::remove_reference_t<decltype(to)>;
+            constexpr bool whole = std::is_integral_v<To> && !std::is_same_v<To, bool>;
+            const bool fits = std::is_same_v<To, bool>          ? value.is_boolean()
+                              : std::is_same_v<To, std::string> ? value.is_string()
+                              : whole                           ? value.is_number_integer()
+                                                                : value.is_number();
+            require(fits, "{}: keyword {} is {}", schema.name, key, value.dump());
+            if constexpr (whole)
+                require(value.template get<std::int64_t>() >= 1 && value.template get<std::int64_t>() <= 1'000'000,
+                        "{}: keyword {} is {}: 1 to 1000000 is needed", schema.name, key, value.dump());
+            to = value.template get<To>();
+        };
+        double filter = 0;
+        if (name == "frozen_core")
+            take(e.frozen_core);
+        else if (name == "converge")
+            take(e.converge);
+        else if (name == "max_iterations")
+            take(e.max_iterations);
+        else if (name == "integrals")
+            take(o.integrals);
+        else if (name == "abcd")
+            take(o.abcd);
+        else if (name == "screen")
+            take(e.screen);
+        else if (name == "jkfit")
+            take(e.jkfit);
+        else if (name == "rifit")
+            take(e.rifit);
+        else if (name == "tile")
+            take(e.tile);
+        else if (name == "filter") {
+            take(filter);
+            o.filter = filter;
+        } else {
+            user_error(
+                "{}: unknown keyword '{}': there are abcd, converge, filter, frozen_core, integrals, jkfit, "
+                "max_iterations, rifit, screen and tile",
+                schema.name, name);
+        }
+    }
+    o.method = schema.method;
+    e.basis = schema.basis;
+    o.charge = schema.molecule.charge;
+    o.molecule = schema.name;
+}
+
+/// An answer comes for a question that cannot be answered too.
+void run_qcschema(Options& o) {
+    const bool first = mpi_world().rank() == 0;
+    require(*o.qcschema != "-" || mpi_world().size() == 1,
+            "--qcschema -: stdin is of one rank; a file can be read by all");
+    QcSchema schema;
+    o.common.json = true;  // progress goes to stderr
+    try {
+        schema = parse_qcschema(read_qcschema_text(*o.qcschema), *o.qcschema);
+        take_keywords(o, schema);
+        set_options(o);
+        const auto result = chem::energy(schema.molecule, o.energy);
+        o.peak_bytes = peak_memory_bytes();
+        if (first) print_json(qcschema_result(schema, result, o.energy.method, summary(o, result)));
+    } catch (const Error& e) {
+        if (first) print_json(qcschema_failure(schema.input, schema.version, e));
+        throw;
+    }
+}
+
+void run(Options& o) {
+    const int given = (o.molecule ? 1 : 0) + (o.fcidump ? 1 : 0) + (o.trexio ? 1 : 0) + (o.qcschema ? 1 : 0);
+    require(given > 0, "a molecule (xyz file), --fcidump, --trexio or --qcschema is needed");
+    using Given = std::pair<const char*, const std::optional<std::string>&>;
+    for (const auto& [option, file] :
+         {Given("--fcidump", o.fcidump), Given("--trexio", o.trexio), Given("--qcschema", o.qcschema)})
+        require(!file || given == 1, "{} {}: it has a molecule of its own beside {}", option, file.value_or(""),
+                o.molecule ? *o.molecule : "the others");
+    if (o.qcschema) return run_qcschema(o);
+    set_options(o);
+    const auto& e = o.energy;
+    const bool first = mpi_world().rank() == 0;
     chem::EnergyResult result;
     try {
-        if (!o.fcidump) {
+        if (o.molecule) {
             auto molecule = chem::read_xyz(*o.molecule);
             molecule.charge = o.charge;
             result = chem::energy(molecule, e);
         } else {
-            result = chem::energy(chem::read_fcidump(*o.fcidump, e.here.memory), e);
+            result = chem::energy(
+                o.fcidump ? chem::read_fcidump(*o.fcidump, e.here.memory) : chem::read_trexio(*o.trexio, e.here.memory),
+                e);
         }
-    } catch (const chem::NotConverged& stop) {
+    } catch (const chem::NotConverged& stop) {  // on every rank
+        o.peak_bytes = peak_memory_bytes();
         if (first && o.common.json) print_json(to_json(o, stop));
         throw;
     }
+    o.peak_bytes = peak_memory_bytes();
     if (!first) return;
     if (o.common.json)
         print_json(to_json(o, result));
@@ -253,6 +357,10 @@ Action add_energy(CLI::App& app) {
     auto* fcidump =
         command->add_option("--fcidump", o->fcidump,
                             "in place of a molecule: integrals over orbitals of a closed shell, in an FCIDUMP file");
+    auto* trexio = command->add_option("--trexio", o->trexio, "the same, in a TREXIO file (its HDF5 back end)");
+    auto* qcschema = command->add_option(
+        "--qcschema", o->qcschema,
+        "in place of a molecule: a question in QCSchema (JSON; - for stdin), which the answer on stdout is in too");
     command->add_option("--basis", e.basis, "basis set by name, or a .g94 file")->capture_default_str();
     command->add_option("--basis-folder", e.basis_folder,
                         "where named basis sets are (default: those of the program, or $TESSERA_SHARE/basis)");
@@ -275,6 +383,11 @@ Action add_energy(CLI::App& app) {
     command
         ->add_option("--abcd", o->abcd,
                      "integrals over four virtuals: stored, or direct (made from basis functions when needed)")
+        ->capture_default_str();
+    command
+        ->add_option("--scf", o->scf,
+                     "conventional integrals over basis functions: stored, direct (made anew in each iteration), or "
+                     "auto: stored where they fit in memory")
         ->capture_default_str();
     command->add_option("--screen", e.screen, "with --abcd direct: skip integral tiles below this, per element")
         ->capture_default_str();
@@ -300,8 +413,15 @@ Action add_energy(CLI::App& app) {
     add_common(*command, o->common);
     command->footer("Example: tessera energy share/molecules/h2o.xyz --basis cc-pvdz --method 'ccsd(t)' --frozen-core");
     for (const char* of_molecules : {"--basis", "--basis-folder", "--integrals", "--jkfit", "--rifit", "--frozen-core",
-                                     "--charge", "--abcd", "--screen", "--checkpoint", "--scratch"})
+                                     "--charge", "--abcd", "--scf", "--screen", "--checkpoint", "--scratch"}) {
         fcidump->excludes(of_molecules);
+        trexio->excludes(of_molecules);
+    }
+    // The question says it.
+    for (const char* asked :
+         {"--basis", "--integrals", "--jkfit", "--rifit", "--method", "--frozen-core", "--charge", "--converge",
+          "--max-iterations", "--abcd", "--scf", "--screen", "--filter", "--tile", "--checkpoint"})
+        qcschema->excludes(asked);
     return [o] { run(*o); };
 }
 

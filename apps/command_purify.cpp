@@ -123,6 +123,8 @@ void run_purify(const PurifyRequest& q) {
                             {"iterations", report.history.size()},
                             {"products", report.products},
                             {"plans", report.plans},
+                            {"device_products", report.device_products},
+                            {"devices", q.here.devices},
                             {"flops", report.flops},
                             {"seconds", report.seconds},
                             {"time", {{"plan", report.plan_seconds}, {"products", report.product_seconds}}},

@@ -6,13 +6,13 @@
 set -u
 out=$1
 prefix=${2:-}
-rows=${3:-test v1 v1_16 v1_000 trace host dense synthetic v2 v3 energy simulate sanitizer}
+rows=${3:-test v1 v1_16 v1_000 trace host dense synthetic v2 v3 purify energy simulate sanitizer}
 here=$(cd "$(dirname "$0")/.." && pwd)
 molecules=$here/share/molecules
 [ -d "$molecules" ] || molecules=$here/share/tessera/molecules  # in a bundle
 for row in $rows; do
     case $row in
-        test | v1 | v1_16 | v1_000 | trace | host | dense | synthetic | v2 | v3 | energy | simulate | sanitizer) ;;
+        test | v1 | v1_16 | v1_000 | trace | host | dense | synthetic | v2 | v3 | purify | energy | simulate | sanitizer) ;;
         *) echo "$row: no such row" >&2 && exit 2 ;;
     esac
 done
@@ -66,7 +66,7 @@ run_row() {  # limit, file, arguments of tessera run
 for row in $rows; do
     case $row in
         test)
-            for test in cuda_execute_test cuda_device_code_test cuda_contract_test cuda_energy_test; do
+            for test in cuda_execute_test cuda_device_code_test cuda_contract_test cuda_matrix_devices_test cuda_energy_test; do
                 limited 150 $test > "$out/$test.log" 2>&1
                 status=$?
                 told $status "$test: status $status: $(tail -1 "$out/$test.log")"
@@ -105,6 +105,26 @@ for row in $rows; do
         synthetic) run_row 120 synthetic synthetic:48000,96000,96000,0.25 --devices 0 ;;
         v2) run_row 120 alkane-65-v2 alkane:65:v2 --devices 0 ;;
         v3) run_row 120 alkane-65-v3 alkane:65:v3 --devices 0 ;;
+        purify)  # a density matrix on the cores and on the device: the same bits; how much of the time is planning
+            for tile in 32 64 128; do
+                for devices in none 0; do
+                    name=purify-50000-$tile-devices-$devices
+                    into "$name" limited 90 tessera run "purify:50000,$tile,96,0.4" --devices $devices --json
+                    status=$?
+                    told $status "$name: status $status: $(python3 -c '
+import json, sys
+r = json.load(open(sys.argv[1]))
+h = r["history"]
+planned = [s for s in h if s["planned"]]
+print("%.2f s, products %.2f, planning %.2f (%.1f %%), %d of %d products planned and %d on devices, %.0f GFLOP/s; checksum %s; a step planned anew spends %.0f %% on it" % (
+    r["seconds"], r["time"]["products"], r["time"]["plan"], 100 * r["time"]["plan"] / r["seconds"], r["plans"], r["products"],
+    r["device_products"], r["flops"] / r["seconds"] * 1e-9, r["checksum"],
+    100 * sum(s["plan_seconds"] for s in planned) / max(1e-9, sum(s["seconds"] for s in planned))))' "$out/$name.json" 2> /dev/null) $(tail -1 "$out/$name.log")"
+                done
+                sums=$(cat "$out/purify-50000-$tile-devices-none.json" "$out/purify-50000-$tile-devices-0.json" 2> /dev/null | grep '"checksum"' | sort | uniq -c | awk '{print $1}')
+                [ "$sums" = 2 ] || told 1 "purify-50000-$tile: the device has not the checksum of the cores"
+            done
+            ;;
         energy)
             for devices in none 0; do
                 into energy-c4h10-devices-$devices limited 90 tessera energy "$molecules/c4h10.xyz" --frozen-core --devices $devices --json

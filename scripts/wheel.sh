@@ -1,7 +1,7 @@
 #!/bin/sh
 # Wheels of the Python module in build/wheels: all libraries inside but those of MPI and of the CUDA driver. `mpi` makes the one
 # for the MPI that is installed here; it has "mpi" in its name. CUDA=1: with the CUDA kernels, which ask for the driver when
-# they run.
+# they run, and "cuda" in its name.
 # usage: wheel.sh [plain|mpi]...     (default: both)     PYTHON=python3.12: for another Python
 set -eu
 cd "$(dirname "$0")/.."
@@ -22,6 +22,7 @@ for form in "$@"; do
         mpi) mpi=ON tag=1mpi ;;
         *) echo "wheel: plain or mpi, not '$form'" >&2; exit 2 ;;
     esac
+    [ $cuda = OFF ] || tag=${tag:-1}cuda form=$form-cuda
     work=build/wheel-$form-$label
     rm -rf "$work/raw" "$work/done"
     pip wheel . --quiet --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir "$work/raw" -C build-dir="$work/tree" \

@@ -122,6 +122,22 @@ def test_going_on_from_a_file(water, correlation, tmp_path):
     assert later.converged and abs(later.e_corr - correlation) < 1e-9
 
 
+@pytest.mark.parametrize("o, v", [(1, 1), (1, 5), (4, 1), (3, 20), (5, 33)])
+def test_vectors_of_amplitudes_are_pyscfs(water, o, v):
+    rng = np.random.default_rng(o)
+    t1, t2 = rng.random((o, v)), rng.random((o, o, v, v))
+    t2 += t2.transpose(1, 0, 3, 2)
+    mycc = made(CCSD, water)
+    vector = mycc.amplitudes_to_vector(t1, t2)
+    assert np.array_equal(vector, cc.ccsd.amplitudes_to_vector(t1, t2))
+    back = mycc.vector_to_amplitudes(vector, o + v, o)
+    assert np.array_equal(back[0], t1) and np.array_equal(back[1], t2)
+    turned = mycc.amplitudes_to_vector(t1, np.asfortranarray(t2), np.empty(len(vector)))
+    assert np.array_equal(turned, vector)
+    with pytest.raises(ts.UserError, match="fit each other"):
+        mycc.vector_to_amplitudes(vector[:-1], o + v, o)
+
+
 def test_scanner_callback_and_damping():
     mol = gto.M(atom="H 0 0 0; F 0 0 0.9", basis="6-31g", verbose=0)
     seen = []

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <list>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "interrupt.hpp"
@@ -111,7 +112,63 @@ class PythonCoupledCluster {
         }
     }
 
+    /// PySCF's vector of amplitudes: t1[ia], then t2[i][j][a][b] with (ia) >= (jb). It works by rows; PySCF's own moves
+    /// all of t2 once more before.
+    static void pack(nb::object t1, nb::object t2, nb::object vector) {
+        const Doubles a(t1, "t1"), b(t2, "t2"), c(vector, "the vector", true);
+        const auto x = a.read(), y = b.read();
+        const auto [o, v] = sizes(x, y, c.read());
+        double* to = std::copy_n(x.data, o * v, c.write().data);
+        for (std::int64_t i = 0; i < o; ++i)
+            for (std::int64_t k = 0; k < v; ++k) {
+                for (std::int64_t j = 0; j < i; ++j) to = std::copy_n(y.data + ((i * o + j) * v + k) * v, v, to);
+                to = std::copy_n(y.data + ((i * o + i) * v + k) * v, k + 1, to);
+            }
+    }
+
+    static void unpack(nb::object vector, nb::object t1, nb::object t2) {
+        const Doubles c(vector, "the vector"), a(t1, "t1", true), b(t2, "t2", true);
+        const auto [o, v] = sizes(a.read(), b.read(), c.read());
+        const double* from = c.read().data;
+        double* const t = b.write().data;
+        std::copy_n(from, o * v, a.write().data);
+        from += o * v;
+        for (std::int64_t i = 0; i < o; ++i)
+            for (std::int64_t k = 0; k < v; ++k) {
+                for (std::int64_t j = 0; j < i; ++j, from += v) std::copy_n(from, v, t + ((i * o + j) * v + k) * v);
+                double* own = t + (i * o + i) * v * v;
+                for (std::int64_t l = 0; l <= k; ++l) own[k * v + l] = own[l * v + k] = from[l];
+                from += k + 1;
+            }
+        constexpr std::int64_t kBlock = 16;
+        for (std::int64_t i = 0; i < o; ++i)
+            for (std::int64_t j = 0; j < i; ++j) {
+                const double* x = t + (i * o + j) * v * v;
+                double* y = t + (j * o + i) * v * v;
+                for (std::int64_t k0 = 0; k0 < v; k0 += kBlock)
+                    for (std::int64_t l0 = 0; l0 < v; l0 += kBlock)
+                        for (std::int64_t l = l0; l < std::min(v, l0 + kBlock); ++l)
+                            for (std::int64_t k = k0; k < std::min(v, k0 + kBlock); ++k) y[l * v + k] = x[k * v + l];
+            }
+    }
+
   private:
+    /// Occupied and virtual orbitals of amplitudes that lie as they are numbered.
+    static std::pair<std::int64_t, std::int64_t> sizes(const ArrayView<const double>& t1,
+                                                       const ArrayView<const double>& t2,
+                                                       const ArrayView<const double>& vector) {
+        const auto& n = t1.extents;
+        const bool fits = n.size() == 2 && t2.extents.size() == 4 &&
+                          t2.extents == IndexVector{n[0], n[0], n[1], n[1]} &&
+                          vector.extents == IndexVector{n[0] * n[1] * (n[0] * n[1] + 3) / 2};
+        const auto whole = [](const ArrayView<const double>& x) { return x.strides == row_major_strides(x.extents); };
+        if (!fits || !whole(t1) || !whole(t2) || !whole(vector))
+            throw UserError("amplitudes of extents " + to_string(n) + " and " + to_string(t2.extents) +
+                            " and a vector of " + to_string(vector.extents) +
+                            ": they must be row-major and fit each other");
+        return {n[0], n[1]};
+    }
+
     std::list<Doubles> held_;
     std::unique_ptr<chem::CoupledCluster> solver_;
 };
@@ -128,7 +185,9 @@ void bind_coupled_cluster(nb::module_& module) {
         .def("set_energies", &C::set_energies, "energies"_a)
         .def("next", &C::next, "t1"_a, "t2"_a, "next1"_a, "next2"_a)
         .def("energy", &C::energy, "t1"_a, "t2"_a)
-        .def("triples", &C::triples, "t1"_a, "t2"_a);
+        .def("triples", &C::triples, "t1"_a, "t2"_a)
+        .def_static("pack", &C::pack, "t1"_a, "t2"_a, "vector"_a)
+        .def_static("unpack", &C::unpack, "vector"_a, "t1"_a, "t2"_a);
 }
 
 }  // namespace tessera::python

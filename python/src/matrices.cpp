@@ -88,6 +88,7 @@ void bind_matrices(nb::module_& module) {
                          return all;
                      })
         .def_ro("products", &MatrixReport::products, "Products of matrices.")
+        .def_ro("device_products", &MatrixReport::device_products, "Products of them that ran on devices.")
         .def_ro("flops", &MatrixReport::flops)
         .def_ro("seconds", &MatrixReport::seconds)
         .def("__repr__", [](const MatrixReport& r) {

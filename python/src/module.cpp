@@ -58,6 +58,7 @@ NB_MODULE(_core, module) {
     tessera::python::bind_ranks(module);
     tessera::python::bind_tensors(module);
     tessera::python::bind_blocks(module);
+    tessera::python::bind_devices(module);
     tessera::python::bind_contractions(module);
     tessera::python::bind_matrices(module);
 #ifdef TESSERA_PYTHON_IO

@@ -11,6 +11,7 @@ void bind_arrays(nanobind::module_& module);
 void bind_ranks(nanobind::module_& module);
 void bind_tensors(nanobind::module_& module);
 void bind_blocks(nanobind::module_& module);
+void bind_devices(nanobind::module_& module);
 void bind_contractions(nanobind::module_& module);
 /// After contractions, whose settings they take.
 void bind_matrices(nanobind::module_& module);

@@ -10,6 +10,7 @@ import numpy as np
 
 from . import _core
 from ._contract import contract
+from ._devices import einsum_there, is_there, tensors_there
 from ._errors import UserError
 from ._tensor import Tensor
 
@@ -23,7 +24,8 @@ def einsum(subscripts: Any, *operands: Any, out: Any = None, optimize: Any = Tru
     Arrays are float32, float64, complex64 or complex128, of any strides; operands of different types are first copied
     to the common one. The result is a new row-major array, or ``out``, which must not share memory with an operand.
     NaN or infinity in a result is a UserError. More than two operands are contracted two at a time, in the order that
-    has the least work; ``optimize`` is there for NumPy's sake. Tensors in, tensor out.
+    has the least work; ``optimize`` is there for NumPy's sake. Tensors in, tensor out. Arrays of CuPy or PyTorch on a GPU
+    are contracted there, and the result is one of theirs.
 
     >>> import numpy as np, tessera as ts
     >>> a, b = np.arange(6.0).reshape(2, 3), np.ones((3, 4))
@@ -47,6 +49,9 @@ def einsum(subscripts: Any, *operands: Any, out: Any = None, optimize: Any = Tru
         raise UserError(f"einsum {subscripts!r}: there are no operands")
     if any(isinstance(x, Tensor) for x in operands):
         return _einsum_tensors(subscripts, operands, out, threads)
+    if any(map(is_there, operands)):
+        tensors = tensors_there(operands, out)
+        return einsum_there(*normal_form(subscripts, tuple(x.ndim for x in tensors)), tensors, operands[0])
     arrays = [as_array(x, f"operand {i}") for i, x in enumerate(operands)]
     inputs, output = normal_form(subscripts, tuple(x.ndim for x in arrays))
     try:
@@ -70,6 +75,10 @@ def tensordot(a: Any, b: Any, axes: Any = 2, *, threads: int = 0) -> Any:
     if isinstance(a, Tensor) or isinstance(b, Tensor):
         spec = _tensordot_spec(_rank(a), _rank(b), _as_pairs(axes))
         return einsum(spec, a, b, threads=threads)
+    if is_there(a) or is_there(b):
+        tensors = tensors_there((a, b), None)
+        inputs, _, output = _tensordot_spec(*(x.ndim for x in tensors), _as_pairs(axes)).partition("->")
+        return einsum_there(inputs.split(","), output, tensors, a)
     a, b = as_array(a, "a"), as_array(b, "b")
     spec = _tensordot_spec(a.ndim, b.ndim, _as_pairs(axes))
     one, other, kept = *spec.split("->")[0].split(","), spec.split("->")[1]
@@ -94,10 +103,14 @@ def transpose(a: Any, axes: Sequence[int] | None = None, *, out: Any = None, thr
            [1., 4.],
            [2., 5.]])
     """
-    rank = _rank(a) if isinstance(a, Tensor) else (a := as_array(a, "a")).ndim
+    there = tensors_there((a,), out) if is_there(a) else None
+    rank = there[0].ndim if there else _rank(a) if isinstance(a, Tensor) else (a := as_array(a, "a")).ndim
     order = list(range(rank))[::-1] if axes is None else [_axis(i, rank, "a") for i in axes]
     if isinstance(a, Tensor):
         return Tensor(a._core.permute(order, threads))
+    if there:
+        labels = string.ascii_letters[:rank]
+        return einsum_there((labels,), "".join(labels[i] for i in order), there, a)
     return _core.transpose(a, order, out, threads=threads)
 
 
@@ -108,10 +121,9 @@ def as_array(x: Any, name: str) -> np.ndarray:
     elif isinstance(x, Tensor):
         raise UserError(f"{name} is a block-sparse tensor; to_numpy() makes an array of it")
     elif hasattr(x, "__dlpack_device__"):
-        device = int(x.__dlpack_device__()[0])
-        if device not in (1, 3):  # the host; pinned memory of the host
-            raise UserError(f"{name} is a {type(x).__module__}.{type(x).__name__} on a device; arrays on devices are "
-                            "not taken yet, copy it to the host")
+        if is_there(x):
+            raise UserError(f"{name} is a {type(x).__module__}.{type(x).__name__} on a device; einsum, tensordot, transpose "
+                            "and Tensor.from_dense take such arrays, here one of the host is needed")
         array = np.from_dlpack(x)
     else:
         try:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from . import _core
+from ._devices import DeviceArray, is_there, tensor_there
 from ._errors import BackendUnavailable, UserError
 from ._picture import html
 from ._ranks import ranks_of
@@ -79,20 +80,13 @@ class Tensor:
         """
         from ._einsum import as_array
 
+        if is_there(array):
+            if comm is not None:
+                raise UserError("from_dense: an array on a device is of this process, comm is for those of the host")
+            core = tensor_there(array, "the array", _sizes_of_tiles(tile, tuple(int(n) for n in array.shape)))
+            return cls(core.filter(float(np.nextafter(drop, np.inf))))
         x = np.ascontiguousarray(as_array(array, "the array")).reshape(np.shape(array))
-        if isinstance(tile, str):
-            if tile != "auto":
-                raise UserError(f"tile {tile!r}: 'auto', a number, or the sizes of all tiles")
-            tile = max(4, round(4096 ** (1 / max(1, x.ndim))))
-        if isinstance(tile, (int, np.integer)):
-            if tile < 1:
-                raise UserError(f"tile {tile}: at least 1")
-            sizes = [_even(n, int(tile)) for n in x.shape]
-        else:
-            sizes = as_tilings(tile)
-            extents = tuple(sum(s) for s in sizes)
-            if extents != x.shape:
-                raise UserError(f"tile: tilings of {extents} elements, the array has shape {x.shape}")
+        sizes = _sizes_of_tiles(tile, x.shape)
         return cls(_core.Tensor.from_dense(sizes, x, drop, ranks_of(comm)))
 
     @classmethod
@@ -144,16 +138,16 @@ class Tensor:
         return self._core.norms
 
     @property
-    def blocks(self) -> list[np.ndarray | None]:
+    def blocks(self) -> list[np.ndarray | DeviceArray | None]:
         """The nonzero blocks, in the order of ``coords``: read-only views, nothing is copied. None where another rank
-        stores the block.
+        stores the block; a DeviceArray, for ``cupy.from_dlpack`` and the like, where a device does.
 
         >>> import tessera as ts
         >>> t = ts.Tensor.random([[2, 3], [4]], seed=1)
         >>> ts.Tensor.from_blocks(t.tilings, t.coords, t.blocks).checksum == t.checksum
         True
         """
-        return [self._core.tile(slot) for slot in range(self._core.tile_count)]
+        return [self._block(slot) for slot in range(self._core.tile_count)]
 
     @property
     def density(self) -> float:
@@ -170,8 +164,9 @@ class Tensor:
         """Of tilings, nonzero tiles and bits: equal for bitwise equal tensors, on every machine."""
         return f"{self._core.checksum:016x}"
 
-    def tile(self, *coords: int) -> np.ndarray:
-        """One block, by its tile coordinates: a read-only view, of zeros where the block is zero.
+    def tile(self, *coords: int) -> np.ndarray | DeviceArray:
+        """One block, by its tile coordinates: a read-only view, of zeros where the block is zero. A DeviceArray where a
+        device stores it.
 
         >>> import numpy as np, tessera as ts
         >>> ts.Tensor.from_dense(np.eye(4), tile=2).tile(1, 1)
@@ -184,7 +179,7 @@ class Tensor:
         places = as_coords([coords], sizes)
         slot = self._core.find(int(_ordinals(places, sizes)[0]))
         if slot is not None:
-            block = self._core.tile(slot)
+            block = self._block(slot)
             if block is None:
                 raise UserError(f"tile {tuple(int(i) for i in coords)} is stored by rank {self._core.owner(slot)}; "
                                 "gather() brings all of them to one")
@@ -202,12 +197,22 @@ class Tensor:
             if not isinstance(out, np.ndarray) or out.shape != self.shape or out.dtype != self.dtype:
                 raise UserError(f"out is a {_core.described(out)}; a {self.dtype} array of shape {self.shape} is needed")
             out[...] = 0
-        self._core.to_dense(out)
+        self._on_host().to_dense(out)
         return out
+
+    def _on_host(self) -> _core.Tensor:
+        return _core.to_host(self._core) if self.devices else self._core
+
+    def _block(self, slot: int) -> np.ndarray | DeviceArray | None:
+        device = _core.device_of(self._core, slot) if self.devices else -1
+        if device < 0:
+            return self._core.tile(slot)
+        at = np.unravel_index(self._core.ordinals[slot], tuple(len(sizes) for sizes in self.tilings))
+        return DeviceArray(self._core, slot, tuple(s[int(i)] for s, i in zip(self.tilings, at)), device)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes an HDF5 file, which h5py reads too; an old file is replaced in one step."""
-        _files().save(self._core, os.fspath(path))
+        _files().save(self._on_host(), os.fspath(path))
 
     # Symmetry: of blocks that follow from each other by exchanging indices one is stored.
 
@@ -231,6 +236,35 @@ class Tensor:
     def desymmetrise(self) -> Tensor:
         """All blocks, without symmetry."""
         return Tensor(self._core.desymmetrise())
+
+    # On devices.
+
+    @property
+    def devices(self) -> list[int]:
+        """The GPUs that store it; none: the host does."""
+        return _core.devices_of(self._core)
+
+    def to_devices(self, devices: Sequence[int] = (0,), memory: int | str | None = None) -> Tensor:
+        """The same tensor in the memory of GPUs (of ``memory`` bytes each; what does not fit stays on the host).
+
+        What is contracted of such tensors is computed there and stays there; nothing is loaded or stored.
+
+        >>> t = ts.Tensor.random([[64] * 8] * 2, seed=1).to_devices([0])      # doctest: +SKIP
+        >>> ts.contract("ij,jk->ik", t, t)[0].to_host()                       # doctest: +SKIP
+        """
+        from ._contract import as_bytes
+
+        try:
+            numbers = [int(d) for d in devices]
+        except (TypeError, ValueError):
+            raise UserError(f"devices {devices!r}: numbers of GPUs are needed, as [0]") from None
+        if not numbers:
+            raise UserError("to_devices: there is no device; to_host() brings a tensor to the host")
+        return Tensor(_core.to_devices(self._core, numbers, as_bytes(memory, "memory")))
+
+    def to_host(self) -> Tensor:
+        """The same tensor in the memory of the host."""
+        return Tensor(_core.to_host(self._core)) if self.devices else self
 
     # On several ranks.
 
@@ -317,7 +351,8 @@ class Tensor:
     def __reduce__(self) -> tuple:
         if self.ranks > 1:
             raise UserError(f"a tensor on {self.ranks} ranks cannot be pickled; gather() brings it to one")
-        return (_unpickled, (self.tilings, self.coords, [b.copy() for b in self.blocks], self.dtype.name, self.symmetry))
+        blocks = [b.copy() for b in self.to_host().blocks]
+        return (_unpickled, (self.tilings, self.coords, blocks, self.dtype.name, self.symmetry))
 
 
 def _unpickled(tilings: Any, coords: Any, blocks: Any, dtype: str, symmetry: str = "") -> Tensor:
@@ -395,10 +430,12 @@ def generated(tilings: Sequence[Sequence[int]], coords: ArrayLike | None, norms:
     return Generated(core, sizes, np.dtype(dtype))
 
 
-def load(path: str | os.PathLike[str], threads: int = 0, comm: Any = None) -> Tensor:
+def load(path: str | os.PathLike[str], threads: int = 0, comm: Any = None, name: str | None = None) -> Tensor:
     """The tensor of a file that ``save`` or the command line wrote; its elements, norms and checksum are verified.
 
-    With ``comm`` (see ``Tensor.on``) rank 0 reads it for all ranks.
+    With ``comm`` (see ``Tensor.on``) rank 0 reads it for all ranks. Files of TeNPy are read too, where h5py is installed:
+    ``name`` says which array of the file, where it has several. Its blocks are the tiles, in the order of its legs; charges
+    and labels are left behind.
 
     >>> import os, tempfile, tessera as ts
     >>> t = ts.Tensor.random([[2, 3], [4]], seed=1)
@@ -406,8 +443,20 @@ def load(path: str | os.PathLike[str], threads: int = 0, comm: Any = None) -> Te
     ...     t.save(os.path.join(folder, "t.h5"))
     ...     ts.load(os.path.join(folder, "t.h5")).equals(t)
     True
+    >>> b = ts.load("psi.h5", name="/psi/tensors/3")               # doctest: +SKIP
     """
-    return Tensor(_files().load(os.fspath(path), threads, ranks_of(comm)))
+    from ._tenpy import load as load_of_tenpy
+
+    if name is None:
+        try:
+            return Tensor(_files().load(os.fspath(path), threads, ranks_of(comm)))
+        except UserError:
+            found = load_of_tenpy(os.fspath(path), None, threads, comm)
+            if found is None:
+                raise
+    else:
+        found = load_of_tenpy(os.fspath(path), name, threads, comm)
+    return found
 
 
 def dot(x: Tensor, y: Tensor) -> complex:
@@ -500,6 +549,23 @@ def _ordinals(places: np.ndarray, tilings: list[list[int]]) -> np.ndarray:
         return np.zeros(len(places), np.int64)
     counts = tuple(len(sizes) for sizes in tilings)
     return np.ascontiguousarray(np.ravel_multi_index(tuple(places.T), counts), dtype=np.int64)
+
+
+def _sizes_of_tiles(tile: str | int | Sequence[Sequence[int]], shape: tuple[int, ...]) -> list[list[int]]:
+    """As ``from_dense`` takes it."""
+    if isinstance(tile, str):
+        if tile != "auto":
+            raise UserError(f"tile {tile!r}: 'auto', a number, or the sizes of all tiles")
+        tile = max(4, round(4096 ** (1 / max(1, len(shape)))))
+    if isinstance(tile, (int, np.integer)):
+        if tile < 1:
+            raise UserError(f"tile {tile}: at least 1")
+        return [_even(n, int(tile)) for n in shape]
+    sizes = as_tilings(tile)
+    extents = tuple(sum(s) for s in sizes)
+    if extents != shape:
+        raise UserError(f"tile: tilings of {extents} elements, the array has shape {shape}")
+    return sizes
 
 
 def _even(extent: int, tile: int) -> list[int]:

@@ -23,6 +23,7 @@ from ._errors import BackendUnavailable, UserError
 
 __all__ = ["CCSD"]
 
+_TILE = 24  # about this many orbitals in a tile: small enough that the threads' shares are even
 _NOT_CANONICAL = 1e-4  # hartree, of an element of the Fock matrix that (T) does not look at
 
 
@@ -94,11 +95,23 @@ class CCSD(ccsd.CCSD):
             self._iterating, self._kept = False, None
 
     def amplitudes_to_vector(self, t1: Any, t2: Any, out: Any = None) -> np.ndarray:
-        vector = super().amplitudes_to_vector(t1, t2, out)
+        pairs = t1.size
+        if all(type(x) is np.ndarray and x.dtype == np.float64 and x.flags.c_contiguous for x in (t1, t2)):
+            vector = np.ndarray(pairs * (pairs + 3) // 2, buffer=out)
+            _core.CoupledCluster.pack(t1, t2, vector)
+        else:
+            vector = super().amplitudes_to_vector(t1, t2, out)
         return vector.view(_Vector) if self._iterating else vector
 
-    def vector_to_amplitudes(self, vector: Any, *more: Any, **named: Any) -> tuple[np.ndarray, np.ndarray]:
-        return super().vector_to_amplitudes(np.asarray(vector), *more, **named)
+    def vector_to_amplitudes(self, vector: Any, nmo: int | None = None, nocc: int | None = None
+                             ) -> tuple[np.ndarray, np.ndarray]:
+        vector = np.asarray(vector)
+        nocc, nmo = self.nocc if nocc is None else nocc, self.nmo if nmo is None else nmo
+        if vector.dtype != np.float64 or not vector.flags.c_contiguous:
+            return super().vector_to_amplitudes(vector, nmo, nocc)
+        t1, t2 = np.empty((nocc, nmo - nocc)), np.empty((nocc, nocc, nmo - nocc, nmo - nocc))
+        _core.CoupledCluster.unpack(vector, t1, t2)
+        return t1, t2
 
     def update_amps(self, t1: Any, t2: Any, eris: Any) -> tuple[np.ndarray, np.ndarray]:
         if self.cc2:
@@ -152,7 +165,7 @@ class CCSD(ccsd.CCSD):
             _real_or_zero(eris.oooo, "oooo", (nocc,) * 4), ovoo.transpose(2, 3, 0, 1),
             _real_or_zero(eris.oovv, "oovv", (nocc, nocc, nvir, nvir)), _real(eris.ovov, "ovov"),
             _ovvv_rows(eris, nvir), vvvv, functions, self._keeps(nvir), _real(eris.fock, "fock"),
-            lib.num_threads() if self.threads is None else self.threads, self.devices, 32)
+            lib.num_threads() if self.threads is None else self.threads, self.devices, _TILE)
 
     def _keeps(self, nvir: int) -> bool:
         pairs = nvir * (nvir + 1) // 2

@@ -225,13 +225,58 @@ def test_too_many_indices():
         ts.einsum(f"{labels}->{labels}", x)
 
 
-def test_an_array_on_a_device_is_refused():
+def test_arrays_on_devices():
     class OnDevice:
-        def __dlpack_device__(self):
-            return (2, 0)
+        shape = (3,)
 
-    with pytest.raises(ts.UserError, match="operand 1 is a .*OnDevice on a device"):
-        ts.einsum("i,i->", np.ones(3), OnDevice())
+        def __init__(self, kind=2):
+            self.kind = kind
+
+        def __dlpack_device__(self):
+            return (self.kind, 0)
+
+    there = OnDevice()
+    with pytest.raises(ts.UserError, match=r"operand 0 is a float64 array of shape \(3,\) on the host"):
+        ts.einsum("i,i->", np.ones(3), there)
+    with pytest.raises(ts.UserError, match="out is for arrays of the host"):
+        ts.einsum("i->i", there, out=np.ones(3))
+    with pytest.raises(ts.UserError, match="block 0 is a .*OnDevice on a device"):
+        ts.Tensor.from_blocks([[3]], [(0,)], [there])
+    for call in (lambda: ts.einsum("i->i", there), lambda: ts.tensordot(there, there, 1), lambda: ts.transpose(there),
+                 lambda: ts.Tensor.from_dense(there)):
+        with pytest.raises((ts.UserError, ts.BackendUnavailable)):  # with a GPU: it has no __dlpack__
+            call()
+    with pytest.raises(ts.UserError, match="no NVIDIA GPU"):
+        ts.einsum("i->i", OnDevice(10))
+    with pytest.raises(ts.MachineError):
+        ts.Tensor.from_dense(np.ones(3)).to_devices([999])
+    for wrong in ([], ["x"], 3):
+        with pytest.raises(ts.UserError, match="devices|to_devices"):
+            ts.Tensor.from_dense(np.ones(3)).to_devices(wrong)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_capsules(dtype, order):
+    """Arrays come and go by DLPack as they do on a device."""
+    core = ts._core
+    x = np.asarray(np.arange(12).reshape(3, 4), dtype, order=order)
+    t = ts.Tensor(core.from_capsule(x.__dlpack__(), None))
+    assert t.tilings == [[3], [4]] and t.dtype == x.dtype and np.array_equal(t.to_numpy(), x)
+    tiled = ts.Tensor(core.from_capsule(x.__dlpack__(), [[1, 2], [4]]))
+    assert np.array_equal(tiled.to_numpy(), x) and len(tiled.coords) == 2
+    from tessera._devices import DeviceArray
+
+    back = np.from_dlpack(DeviceArray(t._core, 0, t.shape, -1))
+    assert np.array_equal(back, x)
+    del t, tiled
+    assert np.array_equal(back, x)
+    capsule = x.__dlpack__()
+    core.from_capsule(capsule, None)
+    for wrong, message in ((capsule, "taken before"), (np.arange(3).__dlpack__(), "elements are not")):
+        with pytest.raises(ts.UserError, match=message):
+            core.from_capsule(wrong, None)
+    with pytest.raises(ts.UserError, match="3 elements, its tiling 5"):
+        core.from_capsule(x.__dlpack__(), [[5], [4]])
 
 
 def test_an_error_is_a_value_error():

@@ -1,6 +1,7 @@
 #include "chem/ao_integrals.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/check.hpp"
 #include "storage/dry_run.hpp"
@@ -141,8 +142,17 @@ AoIntegrals::AoIntegrals(const Tiling& functions, std::span<const double> values
         threads);
 }
 
-AoIntegrals::AoIntegrals(AoTiling tiling) : tiling_(std::move(tiling)), pairs_(tiling_.functions) {
+AoIntegrals::AoIntegrals(AoTiling tiling, const Integrals* integrals, int threads)
+    : tiling_(std::move(tiling)), pairs_(tiling_.functions), unstored_(integrals), stored_(false), threads_(threads) {}
+
+AoIntegrals AoIntegrals::unstored(const Integrals& integrals, AoTiling tiling, int threads) {
+    return {std::move(tiling), &integrals, threads};
+}
+
+AoIntegrals::AoIntegrals(AoTiling tiling, bool stored)
+    : tiling_(std::move(tiling)), pairs_(tiling_.functions), stored_(stored) {
     ensure(DryRun::current(), "integrals that are not made, outside of a dry run");
+    if (!stored) return;
     const TileGrid grid{pairs_.pairs(), pairs_.pairs()};
     std::vector<std::int64_t> lower;
     for (std::int64_t p = 0; p < pairs_.pairs().tile_count(); ++p)
@@ -163,21 +173,39 @@ double AoIntegrals::norm(std::int64_t p, std::int64_t q) const {
 GeneratedTensor<double> AoIntegrals::half_unpacked(std::int64_t first, std::int64_t last) const {
     std::vector<std::int64_t> sizes;
     for (auto p = first; p < last; ++p) sizes.push_back(pairs_.pairs().size(TileIndex{p}));
-    const TileGrid grid{Tiling::from_sizes(sizes), pairs_.single(), pairs_.single()};
+    const Tiling here = Tiling::from_sizes(sizes);
+    std::shared_ptr<const Tensor<double>> rows;  // [p][q], where none are stored
+    if (!stored_) {
+        std::optional<EnginePool<Integrals>> engines;
+        if (unstored_) engines.emplace(*unstored_);
+        rows = std::make_shared<const Tensor<double>>(Tensor<double>::generate(
+            Shape::dense(TileGrid{here, pairs_.pairs()}, 1),
+            [&](const TileInfo& info, std::span<double> out) {
+                engines->with([&](Integrals::Coulomb& engine) {
+                    make_tile(unstored_->basis(), tiling_, pairs_, first + info.coordinates[0], info.coordinates[1],
+                              engine, out);
+                });
+            },
+            threads_));
+    }
+    const TileGrid grid{here, pairs_.single(), pairs_.single()};
     std::vector<ShapeEntry> entries;
     for (std::int64_t o = 0; o < grid.tile_total(); ++o) {
         const auto at = grid.coordinates(TileOrdinal{o});
         const auto p = first + at[0], q = pairs_.tile_of(at[1], at[2]);
-        if (const double n = norm(p, q); n > 0) entries.push_back({TileOrdinal{o}, 1.4142135623730952 * n});
+        const double n =
+            rows ? rows->shape().norm_of(*rows->shape().find(rows->grid().ordinal({at[0], q}))) : norm(p, q);
+        if (n > 0) entries.push_back({TileOrdinal{o}, 1.4142135623730952 * n});
     }
-    auto make = [this, first](const TileInfo& info, std::span<double> out) {
+    auto make = [this, first, rows](const TileInfo& info, std::span<double> out) {
         const auto p = first + info.coordinates[0], l = info.coordinates[1], s = info.coordinates[2];
         const auto q = pairs_.tile_of(l, s);
-        const auto values = tile(p, q);
+        const auto values = rows ? rows->tile({info.coordinates[0], q}) : tile(p, q);
         const auto np = info.extents[0], nq = pairs_.pairs().size(TileIndex{q});
         const auto nl = info.extents[1], ns = info.extents[2];
         // Element (x, y) of the wanted pair tiles p and q in the stored tile.
-        const std::int64_t step_p = p >= q ? nq : 1, step_q = p >= q ? 1 : np;
+        const bool straight = rows || p >= q;
+        const std::int64_t step_p = straight ? nq : 1, step_q = straight ? 1 : np;
         // A few x at a time: each of them reads or writes a stream of its own.
         constexpr std::int64_t kStreams = 8;
         for (std::int64_t begin = 0; begin < np; begin += kStreams) {

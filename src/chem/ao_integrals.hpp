@@ -59,21 +59,28 @@ AoTiling merge_tiles(const AoTiling& tiling, std::int64_t target);
 class AoIntegrals {
   public:
     AoIntegrals(const Integrals& integrals, AoTiling tiling, int threads);
+    /// None is stored: half_unpacked() makes its tiles, and tile() has none. The integrals must outlive it.
+    static AoIntegrals unstored(const Integrals& integrals, AoTiling tiling, int threads);
     /// From the values (ij|kl) of others, by pairs as Hamiltonian::two.
     AoIntegrals(const Tiling& functions, std::span<const double> values, int threads);
     /// For a DryRun: every tile is there, none is made.
-    explicit AoIntegrals(AoTiling tiling);
+    explicit AoIntegrals(AoTiling tiling, bool stored = true);
     const PairIndex& pairs() const { return pairs_; }
     /// The stored tile (p|q), or (q|p) where p < q, and its norm; empty where it is negligible.
     std::span<const double> tile(std::int64_t p, std::int64_t q) const;
     double norm(std::int64_t p, std::int64_t q) const;
-    /// (p|l s) for the tiles first to last (excluded) of p, made from the stored tiles on demand.
+    /// (p|l s) for the tiles first to last (excluded) of p, made from the stored tiles on demand; where none are
+    /// stored, those of this run are made now and live as long as what is returned.
     GeneratedTensor<double> half_unpacked(std::int64_t first, std::int64_t last) const;
 
   private:
+    AoIntegrals(AoTiling tiling, const Integrals* integrals, int threads);
     AoTiling tiling_;
     PairIndex pairs_;
     Tensor<double> tiles_;
+    const Integrals* unstored_ = nullptr;  // what makes them where none are stored
+    bool stored_ = true;
+    int threads_ = 0;
 };
 
 }  // namespace tessera::chem

@@ -6,6 +6,7 @@
 #include "base/clock.hpp"
 #include "chem/amplitude_file.hpp"
 #include "chem/text.hpp"
+#include "tensor/resident.hpp"
 #include "tessera/chem/energy.hpp"
 
 namespace tessera::chem {
@@ -43,22 +44,29 @@ void axpy(double factor, const Amplitudes& x, Amplitudes& y) {
 }
 
 void divide_by_energies(RealTensor& x, const Orbitals& orbitals) {
-    const auto &eo = orbitals.occupied_energies, &ev = orbitals.virtual_energies;
-    x.update_tiles([&](const TileInfo& info, std::span<double> tile) {
-        std::size_t n = 0;
-        if (info.extents.size() == 2) {
-            for (std::int64_t i = 0; i < info.extents[0]; ++i)
-                for (std::int64_t a = 0; a < info.extents[1]; ++a)
-                    tile[n++] /= eo[info.begin[0] + i] - ev[info.begin[1] + a];
-            return;
-        }
-        for (std::int64_t i = 0; i < info.extents[0]; ++i)
-            for (std::int64_t j = 0; j < info.extents[1]; ++j)
-                for (std::int64_t a = 0; a < info.extents[2]; ++a) {
-                    const double e = eo[info.begin[0] + i] + eo[info.begin[1] + j] - ev[info.begin[2] + a];
-                    for (std::int64_t b = 0; b < info.extents[3]; ++b) tile[n++] /= e - ev[info.begin[3] + b];
-                }
-    });
+    const auto& o = orbitals.occupied_energies;
+    auto v = orbitals.virtual_energies;
+    for (double& e : v) e = -e;
+    if (x.rank() == 2)
+        divide_by_sums(x, std::vector{o, v});
+    else
+        divide_by_sums(x, std::vector{o, o, v, v});
+}
+
+std::int64_t resident_bytes(const ResidentCcsd& x, bool vectors) {
+    // Tensors like the doubles: four, two of integrals, and the copies of a contraction's operands and result in
+    // another order; of DIIS those that are kept, one more until the oldest goes, and what they are combined to.
+    const auto o = x.occupied, v = x.virtuals, tile = std::min(x.tile, v);
+    const auto doubles = o * o * v * v, all = o + v, block = 4 * v * v * tile * tile;
+    const auto field = x.jkfit * x.functions * (x.functions + 4 * o);
+    constexpr std::int64_t kRest = std::int64_t{256} << 20;
+    return 8 * ((vectors ? 10 + 2 * 9 + 1 : 13) * doubles + 3 * x.rifit * all * all + 3 * block + field) + kRest;
+}
+
+Amplitudes to_host(const Amplitudes& x) { return {tessera::to_host(x.t1), tessera::to_host(x.t2)}; }
+
+Amplitudes to_device(const Amplitudes& x, int device) {
+    return {to_devices(x.t1, {device}), to_devices(x.t2, {device})};
 }
 
 RealTensor make_tau(const Amplitudes& t, TensorWork& work) {
@@ -92,7 +100,7 @@ Amplitudes next_amplitudes(IntegralSource& v, const Orbitals& orbitals, const Am
         RealTensor d = v.ai_kc(w);
         scale(d, 2.0);
         axpy(-1.0, v.ki_ac(w), d);
-        w.add_product("ilad,lkdc->ikac", u, v.exchange_summed(w), d, 0.5);
+        w.add_product("ilad,lkdc->ikac", u, *v.exchange_summed(w), d, 0.5);
         sum = w.product("jkbc,ikac->ijab", u, d, 0.5);
     }
     u = RealTensor();
@@ -127,6 +135,13 @@ CcsdResult ccsd(IntegralSource& integrals, const Orbitals& orbitals, Amplitudes 
     if (!options.scratch.empty()) {
         file = std::make_unique<AmplitudeFile>(options.scratch, work.threads());
         keep = [&](const Amplitudes& x) { return file->keep(x); };
+    } else if (options.vectors_on_host && out.amplitudes.t2.on_devices()) {
+        const int device = out.amplitudes.t2.placement().devices.front();
+        keep = [device](const Amplitudes& x) {
+            return [device, here = std::make_shared<const Amplitudes>(to_host(x))] {
+                return std::make_shared<const Amplitudes>(to_device(*here, device));
+            };
+        };
     }
     Diis<Amplitudes> diis(
         8, [](const Amplitudes& a, const Amplitudes& b) { return dot(a.t1, b.t1) + dot(a.t2, b.t2); }, std::move(keep));

@@ -11,9 +11,10 @@ namespace tessera::chem {
 struct CcsdOptions {
     double converge = 1e-8;
     int max_iterations = 100;
-    int before = 0;       // iterations behind the amplitudes it begins with: the count goes on from there
-    std::string advice;   // ends the message where it does not converge
-    std::string scratch;  // folder for the vectors of DIIS; empty: they stay in memory
+    int before = 0;                // iterations behind the amplitudes it begins with: the count goes on from there
+    std::string advice;            // ends the message where it does not converge
+    std::string scratch;           // folder for the vectors of DIIS; empty: they stay in memory
+    bool vectors_on_host = false;  // those of amplitudes that live on a device
     std::function<void(const std::string&)> log;
     /// Called with the amplitudes after each iteration.
     std::function<void(const Amplitudes&, int iteration, double energy, double residual)> keep;
@@ -32,7 +33,19 @@ double correlation_energy(const IntegralSource& integrals, const RealTensor& tau
 /// x[i][a] divided by e_i - e_a, x[i][j][a][b] by e_i + e_j - e_a - e_b.
 void divide_by_energies(RealTensor& x, const Orbitals& orbitals);
 
-/// From the given amplitudes. Throws NotConverged.
+/// Device memory that ccsd() takes at most where all lives there, the vectors of DIIS too or without them; contractions
+/// get along with less, slower.
+struct ResidentCcsd {
+    std::int64_t occupied = 0, virtuals = 0, functions = 0;
+    std::int64_t rifit = 0, jkfit = 0;  // auxiliary functions
+    std::int64_t tile = 32;             // of orbitals
+};
+std::int64_t resident_bytes(const ResidentCcsd& x, bool vectors);
+Amplitudes to_host(const Amplitudes& x);
+Amplitudes to_device(const Amplitudes& x, int device);
+
+/// From the given amplitudes; where they live on a device, with the integrals, all of the work is done there. Throws
+/// NotConverged.
 CcsdResult ccsd(IntegralSource& integrals, const Orbitals& orbitals, Amplitudes start, const CcsdOptions& options,
                 TensorWork& work);
 

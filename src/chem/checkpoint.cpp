@@ -10,6 +10,7 @@
 #include "chem/text.hpp"
 #include "comm/outcome.hpp"
 #include "io/array_file.hpp"
+#include "tensor/dense_tiles.hpp"
 
 namespace tessera::chem {
 
@@ -185,17 +186,26 @@ std::optional<Checkpoint> read_checkpoint(const std::string& path, const Checkpo
 Amplitudes amplitudes_of(const Checkpoint& checkpoint, const std::string& path, const Orbitals& orbitals,
                          const Matrix& overlap, TensorWork& work) {
     const auto o = orbitals.occupied_count(), v = orbitals.virtual_count();
+    const Tiling ot = orbitals.occupied.grid().tiling(1), vt = orbitals.virtuals.grid().tiling(1);
+    // Tiles that are zero are kept: amplitudes are added to tile by tile.
+    const auto tiled = [&](const std::vector<double>& values, const TileGrid& grid) {
+        return RealTensor::generate(
+            Shape::dense(grid),
+            [&](const TileInfo& info, std::span<double> tile) {
+                copy_from_dense(info, grid.extents(), values.data(), tile.data());
+            },
+            work.threads());
+    };
+    Matrix now(checkpoint.orbitals.rows(), o + v);
+    now << orbitals.occupied_matrix, orbitals.virtual_matrix;
+    if (now == checkpoint.orbitals)  // the same run again: the same bits
+        return {tiled(checkpoint.t1, TileGrid{ot, vt}), tiled(checkpoint.t2, TileGrid{ot, ot, vt, vt})};
     const Matrix to_o = between(checkpoint.orbitals.leftCols(o), overlap, orbitals.occupied_matrix);
     const Matrix to_v = between(checkpoint.orbitals.rightCols(v), overlap, orbitals.virtual_matrix);
     const double off = std::max(off_orthogonal(to_o), off_orthogonal(to_v));
     require(off < kSameSpace, "checkpoint {}: of another state (its orbitals do not span the present ones)", path);
 
-    const Tiling ot = orbitals.occupied.grid().tiling(1), vt = orbitals.virtuals.grid().tiling(1);
     const RealTensor uo = to_tensor(to_o, ot, ot), uv = to_tensor(to_v, vt, vt);
-    // Tiles that are zero are kept: amplitudes are added to tile by tile.
-    const auto tiled = [&](const std::vector<double>& values, const TileGrid& grid) {
-        return add(1.0, RealTensor(Shape::dense(grid)), 1.0, RealTensor::from_dense(grid, values));
-    };
     Amplitudes t;
     const RealTensor t1 = tiled(checkpoint.t1, TileGrid{ot, vt});
     RealTensor t2 = tiled(checkpoint.t2, TileGrid{ot, ot, vt, vt});

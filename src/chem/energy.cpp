@@ -9,10 +9,12 @@
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
+#include "base/hash.hpp"
 #include "base/parallel.hpp"
 #include "base/units.hpp"
 #include "chem/checkpoint.hpp"
 #include "chem/clustering.hpp"
+#include "chem/direct_field.hpp"
 #include "chem/memory.hpp"
 #include "chem/molecule.hpp"
 #include "chem/ri_mp2.hpp"
@@ -20,6 +22,7 @@
 #include "chem/triples_energy.hpp"
 #include "comm/outcome.hpp"
 #include "device/discovery.hpp"
+#include "device/sharing.hpp"
 #include "tessera/base/cpu.hpp"
 #include "tessera/io/file.hpp"
 #include "tessera/machine/machine_file.hpp"
@@ -155,10 +158,17 @@ class Calculation {
     std::string scratch() const {
         return options_.scratch.empty() ? std::filesystem::temp_directory_path().string() : options_.scratch;
     }
+    /// Ranks share the fitted integrals where nothing but the Hartree-Fock iterations wants them.
+    FieldShare field_share() const {
+        if (options_.method != Method::rhf && options_.method != Method::ri_mp2) return {};
+        Communicator* ranks = options_.here.communicator;
+        return {kFieldSlices, ranks ? ranks->size() : 1, ranks ? ranks->rank() : 0, ranks};
+    }
     bool fitted() const { return options_.integrals == IntegralKind::df || options_.method == Method::ri_mp2; }
     void part_core(const Matrix& cores);
     void share_orbitals(Communicator& ranks);
     void correlate();
+    void choose_home(const Basis& basis);
     void correlate_on_ranks();
     void report_screening(DirectAbcd& abcd, const IntegralSource& source, const Orbitals& orbitals,
                           const Amplitudes& t);
@@ -179,6 +189,9 @@ class Calculation {
     RhfResult scf_;
     std::int64_t core_ = 0;  // of the occupied orbitals, the first ones
     std::optional<Checkpoint> checkpoint_;
+    std::optional<TriplesRecord> record_;
+    std::optional<int> home_;  // the device that CCSD lives on
+    bool vectors_on_host_ = false;
     std::vector<std::size_t> input_atom_;   // of each atom: its place in the input
     std::vector<std::int64_t> input_rows_;  // of each basis function: likewise
 };
@@ -205,6 +218,8 @@ void Calculation::check() {
             here.device_memory);
     if (!here.machine.empty()) read_machine(here.machine);  // throws where there is none
     require(options_.tile >= 1, "tiles of {} orbitals: at least one is needed", options_.tile);
+    require(options_.scf == AoStorage::automatic || !fitted(), "scf {}: df integrals are stored by three indices",
+            options_.scf == AoStorage::stored ? "stored" : "direct");
     require(options_.abcd == Abcd::stored || !fitted(),
             "abcd direct: df integrals over four virtuals are never stored");
     require(fitted() || (options_.jkfit.empty() && options_.rifit.empty()),
@@ -228,6 +243,8 @@ void Calculation::check() {
     // Known now, not after the SCF.
     if (!options_.scratch.empty()) require_writable(options_.scratch + "/tessera-amplitudes");
     if (!options_.checkpoint.empty()) on_rank_zero([&] { require_writable(options_.checkpoint); });
+    if (!options_.checkpoint.empty() && options_.method == Method::ccsd_t)
+        record_.emplace(options_.checkpoint + ".triples", options_.here.communicator);
 }
 
 void Calculation::check_memory(const Basis& basis) {
@@ -244,16 +261,29 @@ void Calculation::check_memory(const Basis& basis) {
     question.threads = resolve_threads(options_.here.threads);
     question.workers = work_.workers();
     question.checkpoint = !options_.checkpoint.empty();
+    question.scf_direct = result_.scf_direct = !fitted() && options_.scf == AoStorage::direct;
     Basis auxiliary[2];
     if (jkfit_) question.jkfit = &(auxiliary[0] = place(*jkfit_, molecule_));
     if (rifit_) question.rifit = &(auxiliary[1] = place(*rifit_, molecule_));
     auto [needed, fock] = needed_memory(question);
-    if (needed > memory_limit() && options_.method >= Method::ccsd) {
-        question.diis_on_disk = result_.diis_on_disk = true;
-        const auto with_disk = needed_memory(question);
-        needed = with_disk.bytes;
-        fock = with_disk.fock;
-    }
+    const auto again = [&](bool& way, bool& told) {
+        way = true;
+        const auto then = needed_memory(question);
+        way = told = then.bytes < needed;  // where it spares nothing it is not done
+        if (told) {
+            needed = then.bytes;
+            fock = then.fock;
+        }
+    };
+    // The vectors of DIIS on disk change no bit: first. They may spare something once the integrals are gone.
+    const auto disk = [&] {
+        if (needed > memory_limit() && options_.method >= Method::ccsd && !question.diis_on_disk)
+            again(question.diis_on_disk, result_.diis_on_disk);
+    };
+    disk();
+    if (needed > memory_limit() && !fitted() && options_.scf == AoStorage::automatic)
+        again(question.scf_direct, result_.scf_direct);
+    disk();
     result_.memory_estimate = needed;
     fock_kept_ = fock;
     if (needed <= memory_limit()) return;
@@ -268,8 +298,10 @@ void Calculation::check_memory(const Basis& basis) {
 /// Where the stored integrals alone are too much, before anything grows with the number of atoms.
 void Calculation::check_rough_memory(std::int64_t functions) {
     // n^4 / 8 numbers, or at least as many auxiliary functions as others, with n^2 / 2 numbers each.
-    const double least =
-        fitted() ? 4 * std::pow(static_cast<double>(functions), 3) : std::pow(static_cast<double>(functions), 4);
+    const double n = static_cast<double>(functions);
+    const double least = fitted()                            ? 4 * std::pow(n, 3)
+                         : options_.scf != AoStorage::stored ? 8 * 40 * n * n
+                                                             : std::pow(n, 4);
     constexpr std::int64_t kFewFunctions = 700;  // the exact figure is soon known
     if (least <= static_cast<double>(memory_limit()) || functions <= kFewFunctions) return;
     const auto bytes = static_cast<std::int64_t>(std::min(least, 9e18));
@@ -335,14 +367,43 @@ void Calculation::find_auxiliary_sets() {
     result_.rifit = rifit_->name;
 }
 
+/// B, amplitudes and all between them live on the first device, where one process has fitted integrals, the device has
+/// room for them, and nobody asked which contractions go there. Known before the Hartree-Fock iterations, whose Fock
+/// matrices are then made there too.
+void Calculation::choose_home(const Basis& basis) {
+    const Resources& here = options_.here;
+    if (here.devices.empty() || options_.device_from >= 0 || work_.workers().rank_count() > 1 || !fitted() ||
+        options_.method < Method::ccsd)
+        return;
+    const auto pairs = molecule_.electrons() / 2;
+    const std::vector<int> first{here.devices.front()};
+    const auto room = device_memory_for(self_communicator(), first, here.device_memory);
+    const auto bytes = [&](bool vectors) {
+        return resident_bytes({pairs - result_.frozen, basis.functions - pairs, basis.functions,
+                               result_.rifit_functions, result_.jkfit_functions, options_.tile},
+                              vectors);
+    };
+    if (bytes(false) > room)
+        return warn(
+            fmt::format("CCSD needs {} of a device to live there, which may take {}: its tensors stay on the host",
+                        format_bytes(bytes(false)), format_bytes(room)));
+    home_ = first.front();
+    vectors_on_host_ = bytes(true) > room;
+    result_.ccsd_on_device = true;
+}
+
 /// Integrals as the Hartree-Fock iterations want them.
 void Calculation::make_field() {
     const Stopwatch time(result_.integral_seconds);
     if (fitted()) {
         const Fitting fitting(*integrals_, ao_tiling_, place(*jkfit_, molecule_), options_.here.threads);
-        fitted_field_ = std::make_unique<FittedField>(fitting, field_);
+        fitted_field_ = std::make_unique<FittedField>(fitting, field_, field_share());
+        choose_home(integrals_->basis());
+        if (home_) fitted_field_->unpack(home_, options_.here.threads);
     } else {
-        ao_ = std::make_unique<AoIntegrals>(*integrals_, ao_tiling_, options_.here.threads);
+        ao_ = std::make_unique<AoIntegrals>(result_.scf_direct
+                                                ? AoIntegrals::unstored(*integrals_, ao_tiling_, options_.here.threads)
+                                                : AoIntegrals(*integrals_, ao_tiling_, options_.here.threads));
     }
 }
 
@@ -381,7 +442,8 @@ void Calculation::self_consistent_field() {
                 read_checkpoint(options_.checkpoint, checkpoint_of(), counts, overlap, options_.here.communicator);
     }
     make_field();
-    say(fmt::format("integrals in {:.2f} s", result_.integral_seconds));
+    say(result_.scf_direct ? "integrals are made where they are used and not stored"
+                           : fmt::format("integrals in {:.2f} s", result_.integral_seconds));
 
     const Stopwatch time(result_.scf_seconds);
     RhfOptions how;
@@ -393,6 +455,11 @@ void Calculation::self_consistent_field() {
     const AtomicGuess guess = atomic_guess(molecule_, set, basis, field_);
     if (fitted()) {
         scf_ = rhf(molecule_, *integrals_, *fitted_field_, guess.density, how, field_);
+    } else if (result_.scf_direct) {
+        DirectField direct(*integrals_, ao_tiling_.functions);
+        scf_ = rhf(molecule_, *integrals_, direct, guess.density, how, field_);
+        say(fmt::format("integrals made anew: {:.1f} % of all in the last iteration",
+                        100 * static_cast<double>(direct.made()) / static_cast<double>(direct.all())));
     } else {
         TwoElectron stored(*ao_, kFockBlock, fock_kept_);
         scf_ = rhf(molecule_, *integrals_, stored, guess.density, how, field_);
@@ -444,6 +511,8 @@ void Calculation::share_orbitals(Communicator& ranks) {
                 scf_.orbital_energies.data());
 }
 
+std::uint64_t checksum_of(const Amplitudes& t) { return combine(checksum(t.t1), checksum(t.t2)); }
+
 void Calculation::correlate() {
     if (result_.virtuals == 0) {
         say("no virtual orbitals: the correlation energy is zero");
@@ -453,14 +522,15 @@ void Calculation::correlate() {
     const bool cc = options_.method != Method::mp2, stored = options_.abcd == Abcd::stored;
     const Orbitals orbitals = make_orbitals(scf_, result_.frozen, core_, ao_tiling_.functions, options_.tile);
     MoIntegrals mo;
-    FittedOrbitals b;
+    FittedOrbitals b, there;  // and on the device that CCSD lives on
     std::unique_ptr<IntegralSource> source;
     const auto what = !cc ? Transform::mp2 : stored && !fitted() ? Transform::ccsd_four_virtuals : Transform::ccsd;
     if (fitted()) {
         if (!cc) fitted_field_.reset();
         const Fitting fitting(*integrals_, ao_tiling_, place(*rifit_, molecule_), options_.here.threads);
         b = transform(fitting, orbitals, what, work_);
-        source = std::make_unique<FittedSource>(b, orbitals, fitted_field_.get());
+        if (home_) there = to_device(b, *home_);
+        source = std::make_unique<FittedSource>(home_ ? there : b, orbitals, fitted_field_.get());
     } else {
         mo = transform(std::move(ao_), orbitals, what, work_);
         source = std::make_unique<StoredSource>(mo, nullptr);
@@ -479,24 +549,35 @@ void Calculation::correlate() {
 
     const Tiling o = orbitals.occupied.grid().tiling(1), v = orbitals.virtuals.grid().tiling(1);
     t.t1 = RealTensor(Shape::dense(TileGrid{o, v}, 0));
+    if (home_) t.t1 = to_devices(t.t1, {*home_});
     CcsdOptions how;
     how.converge = options_.converge;
     how.max_iterations = options_.max_iterations;
     how.log = options_.log;
+    if (home_) {
+        how.vectors_on_host = vectors_on_host_;
+        result_.diis_on_disk = false;
+    }
     if (result_.diis_on_disk) {
         how.scratch = scratch();
         say(fmt::format("the vectors of DIIS are in {}", how.scratch));
     }
+    std::optional<ConvergedCcsd> done_before;
     if (!options_.checkpoint.empty()) {
         if (checkpoint_) {
             t = amplitudes_of(*checkpoint_, options_.checkpoint, orbitals, scf_.overlap, work_);
+            if (const auto found = record_ ? record_->found() : std::nullopt;
+                found && found->amplitudes == checksum_of(t) && found->converge <= options_.converge)
+                done_before = found;
+            if (home_) t = to_device(t, *home_);
             say(fmt::format("going on from iteration {} in {}", checkpoint_->iteration, options_.checkpoint));
             how.before = result_.iterations_before = checkpoint_->iteration;
             checkpoint_.reset();
         }
         how.keep = [&](const Amplitudes& now, int iteration, double energy, double residual) {
             on_rank_zero([&] {
-                write_checkpoint(options_.checkpoint, checkpoint_of(), orbitals, now, {iteration, energy, residual});
+                write_checkpoint(options_.checkpoint, checkpoint_of(), orbitals, home_ ? to_host(now) : now,
+                                 {iteration, energy, residual});
             });
         };
     }
@@ -515,8 +596,28 @@ void Calculation::correlate() {
         abcd = std::move(term);
     }
     if (!fitted()) source = std::make_unique<StoredSource>(mo, abcd.get());
-    say("CCSD");
-    const CcsdResult cc_result = ccsd(*source, orbitals, std::move(t), how, work_);
+    say(home_ ? fmt::format("CCSD on device {}, where B, amplitudes and all between them are{}", *home_,
+                            vectors_on_host_ ? "; the vectors of DIIS are on the host" : "")
+              : "CCSD");
+    CcsdResult cc_result;
+    if (done_before) {
+        say(fmt::format("CCSD had converged to {:.10f}, (T) had begun", done_before->energy));
+        cc_result.amplitudes = std::move(t);
+        cc_result.energy = done_before->energy;
+    } else {
+        const double flops = work_.flops(), begin = now_seconds();
+        cc_result = ccsd(*source, orbitals, std::move(t), how, work_);
+        result_.ccsd_flops = work_.flops() - flops;
+        const double seconds = now_seconds() - begin;
+        say(fmt::format("{} of {:.3g} Tflop in {:.2f} s each: {:.3g} TFLOP/s",
+                        counted(cc_result.iterations, "iteration"), result_.ccsd_flops / cc_result.iterations / 1e12,
+                        seconds / cc_result.iterations, result_.ccsd_flops / seconds / 1e12));
+    }
+    if (home_) cc_result.amplitudes = to_host(cc_result.amplitudes);
+    if (record_)
+        record_->begin(done_before ? *done_before
+                                   : ConvergedCcsd{how.before + cc_result.iterations, cc_result.energy,
+                                                   options_.converge, checksum_of(cc_result.amplitudes)});
     if (direct) report_screening(*direct, *source, orbitals, cc_result.amplitudes);
     result_.ccsd = cc_result.energy;
     result_.iterations = cc_result.iterations;
@@ -527,6 +628,7 @@ void Calculation::correlate() {
     source.reset();
     abcd.reset();
     mo.vvvv = {};
+    there = {};
     fitted_field_.reset();
     release_memory();  // the triples kernel has memory of its own
     start = now_seconds();
@@ -539,7 +641,10 @@ void Calculation::correlate() {
         say(fmt::format("{:5} % {:43.2f} s", 25 * told, now_seconds() - start));
     };
     const auto of_triples = fitted() ? fitted_triples_integrals(b, mo, work_) : stored_triples_integrals(mo);
-    const auto triples = triples_energy(of_triples, orbitals, cc_result.amplitudes, work_.workers(), tell);
+    const auto triples = triples_energy(of_triples, orbitals, cc_result.amplitudes, work_.workers(), tell,
+                                        record_ ? &*record_ : nullptr);
+    if (record_) record_->remove();
+    result_.triples_recorded = triples.recorded;
     if (!triples.why_not.empty()) warn(triples.why_not);
     result_.triples = triples.energy;
     result_.triples_flops = triples.flops;

@@ -1,11 +1,10 @@
 #include "chem/fcidump.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
+#include <optional>
 
 #include "base/check.hpp"
-#include "base/units.hpp"
+#include "chem/hamiltonian_builder.hpp"
 #include "chem/text.hpp"
 #include "io/file.hpp"
 #include "tessera/base/cpu.hpp"
@@ -13,14 +12,6 @@
 namespace tessera::chem {
 
 namespace {
-
-constexpr double kSame = 1e-8;                 // of a number that is given twice
-constexpr std::int64_t kMostOrbitals = 30000;  // their pairs of pairs can be counted in 64 bits
-
-std::size_t pair_of(std::int64_t p, std::int64_t q) {
-    const auto high = std::max(p, q), low = std::min(p, q);
-    return static_cast<std::size_t>(high * (high + 1) / 2 + low);
-}
 
 /// What the namelist says: NAME=value,value, ... up to &END or /.
 struct Header {
@@ -111,22 +102,7 @@ Hamiltonian parse_fcidump(std::string_view text, const std::string& name, std::i
     const auto n = header.norb;
     require(n >= 1, "{}: NORB={}: there are no orbitals", name, n);
     require(header.ms2 == 0, "{}: MS2={}: only closed shells are computed", name, header.ms2);
-    require(header.nelec % 2 == 0 && header.nelec >= 2 && header.nelec <= 2 * n,
-            "{}: NELEC={}: an even number of electrons from 2 to {} is needed for {} orbitals", name, header.nelec,
-            2 * n, n);
-    const auto pairs = n * (n + 1) / 2, all = pairs * (pairs + 1) / 2;
-    if (all > memory / 9)
-        throw BudgetError(fmt::format("{}: the integrals over {} orbitals take {}, more than the {} there are", name, n,
-                                      format_bytes(9 * all), format_bytes(memory)),
-                          memory, 9 * all);
-    Hamiltonian out;
-    out.name = name;
-    out.orbitals = n;
-    out.electrons = header.nelec;
-    out.one.assign(static_cast<std::size_t>(n * n), 0.0);
-    out.two.assign(static_cast<std::size_t>(all), 0.0);
-    std::vector<bool> known(out.two.size()), known_one(out.one.size());
-    bool known_constant = false;
+    HamiltonianBuilder out(name, n, header.nelec, "NELEC=", memory);
     for (std::string_view line; lines.next(line);) {
         const auto parts = words(line);
         if (parts.empty()) continue;
@@ -141,34 +117,23 @@ Hamiltonian parse_fcidump(std::string_view text, const std::string& name, std::i
         for (int d = 0; d < 4; ++d)
             require(parse_number(parts[d + 1], at[d]) && at[d] >= 0 && at[d] <= n,
                     "{}:{}: '{}' is no orbital from 0 to {}", name, lines.number(), shown(parts[d + 1]), n);
-        const auto put = [&](double& to, auto known_before) {
-            require(!known_before || std::abs(to - value) <= kSame * std::max(1.0, std::abs(value)),
-                    "{}:{}: {} for the integral {} {} {} {}, which was {} before", name, lines.number(), value, at[0],
-                    at[1], at[2], at[3], to);
-            to = value;
-        };
         const auto [i, j, k, l] = at;
+        std::optional<double> before;
         if (i > 0 && j > 0 && k > 0 && l > 0) {
-            const auto x = pair_of(i - 1, j - 1), y = pair_of(k - 1, l - 1);
-            const auto place = pair_of(static_cast<std::int64_t>(x), static_cast<std::int64_t>(y));
-            put(out.two[place], known[place]);
-            known[place] = true;
+            before = out.two(i - 1, j - 1, k - 1, l - 1, value);
         } else if (i > 0 && j > 0 && k == 0 && l == 0) {
-            const auto p = static_cast<std::size_t>((i - 1) * n + j - 1),
-                       q = static_cast<std::size_t>((j - 1) * n + i - 1);
-            put(out.one[p], known_one[p]);
-            out.one[q] = value;
-            known_one[p] = known_one[q] = true;
+            before = out.one(i - 1, j - 1, value);
         } else if (i == 0 && j == 0 && k == 0 && l == 0) {
-            put(out.constant, known_constant);
-            known_constant = true;
+            before = out.constant(value);
         } else {
             // An orbital energy stands as i 0 0 0; the Hamiltonian does not need it.
             require(i > 0 && j == 0 && k == 0 && l == 0, "{}:{}: no integral is numbered {} {} {} {}", name,
                     lines.number(), i, j, k, l);
         }
+        require(!before, "{}:{}: {} for the integral {} {} {} {}, which was {} before", name, lines.number(), value, i,
+                j, k, l, before.value_or(0));
     }
-    return out;
+    return out.take();
 }
 
 Hamiltonian read_fcidump(const std::string& path, std::int64_t memory) {

@@ -12,6 +12,7 @@ namespace tessera::chem {
 
 namespace {
 
+constexpr std::size_t kTilesOfLadder = 4;                          // on a device: enough products to fill it
 constexpr std::int64_t kMostInBlock = 16, kBlockBytes = 64 << 20;  // virtual orbitals; of (ac|bd) for two runs of a, b
 
 /// EvenOdd::part, tile by tile: c and d are in the tiles of t2.
@@ -105,20 +106,60 @@ RealTensor ladder(const RealTensor& t2, const RealTensor& ac, TensorWork& w) {
     return parts.join(of_even.data(), of_odd.data(), ab, w.threads());
 }
 
+/// x(ij,ab) += what with x(ji,ba) adds up to it. (ac|bd) is made for a few tiles of a, b at a time, a >= b, and the
+/// library's contractions do all there is to do: for tensors that live on a device.
+void add_ladder_by_tiles(const RealTensor& t2, const RealTensor& ac, RealTensor& x, TensorWork& w) {
+    const Tiling& v = t2.grid().tiling(2);
+    const TileGrid grid{v, v, v, v};
+    std::vector<std::pair<std::int64_t, std::int64_t>> below, diagonal;
+    for (std::int64_t a = 0; a < v.tile_count(); ++a) {
+        for (std::int64_t b = 0; b < a; ++b) below.emplace_back(a, b);
+        diagonal.emplace_back(a, a);
+    }
+    const auto add = [&](const auto& tiles, double factor) {
+        for (std::size_t begin = 0; begin < tiles.size(); begin += kTilesOfLadder) {
+            std::vector<ShapeEntry> entries;
+            for (std::size_t n = begin; n < std::min(begin + kTilesOfLadder, tiles.size()); ++n)
+                for (std::int64_t c = 0; c < v.tile_count(); ++c)
+                    for (std::int64_t d = 0; d < v.tile_count(); ++d)
+                        entries.push_back({grid.ordinal({c, d, tiles[n].first, tiles[n].second}), 0.0});
+            const RealTensor made = w.product("Qac,Qbd->cdab", ac, ac, Shape(grid, std::move(entries)));
+            axpy(factor, w.product("ijcd,cdab->ijab", t2, made), x);  // a few tiles of x
+        }
+    };
+    add(below, 1.0);
+    add(diagonal, 0.5);
+}
+
+/// Where `like` lives.
+RealTensor beside(RealTensor x, const RealTensor& like) {
+    return like.on_devices() ? to_devices(x, like.placement().devices) : std::move(x);
+}
+
 }  // namespace
 
 std::shared_ptr<const RealTensor> FittedSource::exchange(TensorWork& w) const {
-    return std::make_shared<RealTensor>(w.product("Qia,Qjb->ijab", b_.ov, b_.ov));
+    if (exchange_) return exchange_;
+    const auto x = std::make_shared<const RealTensor>(w.product("Qia,Qjb->ijab", b_.ov, b_.ov));
+    if (b_.ov.on_devices()) exchange_ = x;
+    return x;
 }
 
-RealTensor FittedSource::exchange_summed(TensorWork& w) const {
+std::shared_ptr<const RealTensor> FittedSource::exchange_summed(TensorWork& w) const {
+    if (exchange_summed_) return exchange_summed_;
     RealTensor x = w.product("Qia,Qjb->ijab", b_.ov, b_.ov, 2);
     w.add_product("Qib,Qja->ijab", b_.ov, b_.ov, x, -1);
-    return x;
+    const auto summed = std::make_shared<const RealTensor>(std::move(x));
+    if (b_.ov.on_devices()) exchange_summed_ = summed;
+    return summed;
 }
 
 double FittedSource::exchange_with(const RealTensor& x, TensorWork& w) const {
     return dot(b_.ov, w.product("Qkc,kica->Qia", b_.ov, x));
+}
+
+FittedOrbitals to_device(const FittedOrbitals& b, int device) {
+    return {to_devices(b.oo, {device}), to_devices(b.ov, {device}), to_devices(b.vv, {device})};
 }
 
 DressedFock FittedSource::dress(const RealTensor& t1, TensorWork& w) {
@@ -130,7 +171,7 @@ DressedFock FittedSource::dress(const RealTensor& t1, TensorWork& w) {
     ac_ = b_.vv;
     w.add_product("Qkc,ka->Qac", b_.ov, t1, ac_, -1);
 
-    const RealTensor &o = orbitals_.occupied, &v = orbitals_.virtuals;
+    const RealTensor o = beside(orbitals_.occupied, t1), v = beside(orbitals_.virtuals, t1);
     const RealTensor g = field_->of_product(w.product("mc,lc->ml", v, t1), o, w);
     const RealTensor go = w.product("mn,nj->mj", g, o), gv = w.product("mn,nc->mc", g, v);
     DressedFock f;
@@ -160,7 +201,10 @@ void FittedSource::add_ladders(const Amplitudes& t, RealTensor& x, TensorWork& w
     RealTensor pairs = w.product("Qki,Qlj->klij", ki_, ki_);
     w.add_product("klcd,ijcd->klij", *exchange(w), t.t2, pairs);
     w.add_product("klij,klab->ijab", pairs, t.t2, x, 0.5);
-    axpy(0.5, ladder(t.t2, ac_, w), x);
+    if (by_tiles_ || t.t2.on_devices())
+        add_ladder_by_tiles(t.t2, ac_, x, w);
+    else
+        axpy(0.5, ladder(t.t2, ac_, w), x);
 }
 
 }  // namespace tessera::chem

@@ -56,35 +56,50 @@ Fitting::Fitting(const AoTiling& functions, const Basis& auxiliary)
 
 Fitting::~Fitting() = default;
 
+RealTensor Fitting::inverse(std::pair<std::int64_t, std::int64_t> rows, std::pair<std::int64_t, std::int64_t> columns,
+                            int threads) const {
+    const Tiling& all = auxiliary();
+    const TileGrid grid{part_of(all, rows.first, rows.second), part_of(all, columns.first, columns.second)};
+    std::vector<ShapeEntry> lower;
+    for (auto q = std::max(rows.first, columns.first); q < rows.second; ++q)
+        for (auto p = columns.first; p < std::min(q + 1, columns.second); ++p)
+            lower.push_back({grid.ordinal({q - rows.first, p - columns.first}), 1.0});
+    const auto row = all.begin(TileIndex{rows.first}).value, column = all.begin(TileIndex{columns.first}).value;
+    return RealTensor::generate(
+        Shape(grid, std::move(lower)),
+        [&](const TileInfo& info, std::span<double> out) {
+            for (std::int64_t q = 0; q < info.extents[0]; ++q)
+                for (std::int64_t p = 0; p < info.extents[1]; ++p)
+                    out[q * info.extents[1] + p] = inverse_(row + info.begin[0] + q, column + info.begin[1] + p);
+        },
+        threads);
+}
+
 void Fitting::in_blocks(const std::function<void(const RealTensor& inverse, RealTensor raw)>& use, int threads) const {
+    in_blocks(
+        {{0, auxiliary().tile_count()}},
+        [&](std::span<const RealTensor> inverse, RealTensor raw) { use(inverse[0], std::move(raw)); }, threads);
+}
+
+void Fitting::in_blocks(const Runs& rows,
+                        const std::function<void(std::span<const RealTensor> inverse, RealTensor raw)>& use,
+                        int threads) const {
     const Tiling& all = auxiliary();
     std::optional<EnginePool<FittingIntegrals>> engines;
     if (integrals_) engines.emplace(*integrals_);
     for (const auto& run : runs_of_tiles(all, kFittingBlock / (8 * pairs_.pairs().extent()))) {
-        const auto first = run.first, last = run.second;  // lambdas capture no bindings everywhere
-        const Tiling here = part_of(all, first, last);
-        const TileGrid grid{all, here};
-        std::vector<ShapeEntry> lower;
-        for (std::int64_t q = first; q < all.tile_count(); ++q)
-            for (auto p = first; p < std::min(q + 1, last); ++p) lower.push_back({grid.ordinal({q, p - first}), 1.0});
-        const auto begin = all.begin(TileIndex{first}).value;
-        const auto inverse = RealTensor::generate(
-            Shape(grid, std::move(lower)),
-            [&](const TileInfo& info, std::span<double> out) {
-                for (std::int64_t q = 0; q < info.extents[0]; ++q)
-                    for (std::int64_t p = 0; p < info.extents[1]; ++p)
-                        out[q * info.extents[1] + p] = inverse_(info.begin[0] + q, begin + info.begin[1] + p);
-            },
-            threads);
-        use(inverse, RealTensor::generate(
-                         Shape::dense(TileGrid{here, pairs_.pairs()}),
-                         [&](const TileInfo& info, std::span<double> out) {
-                             engines->with([&](FittingIntegrals::Coulomb& engine) {
-                                 make_tile(*integrals_, auxiliary_, functions_, pairs_, first + info.coordinates[0],
-                                           info.coordinates[1], engine, out);
-                             });
-                         },
-                         threads));
+        std::vector<RealTensor> inverses;
+        for (const auto& some : rows) inverses.push_back(inverse(some, run, threads));
+        const auto first = run.first;  // lambdas capture no bindings everywhere
+        use(inverses, RealTensor::generate(
+                          Shape::dense(TileGrid{part_of(all, first, run.second), pairs_.pairs()}),
+                          [&](const TileInfo& info, std::span<double> out) {
+                              engines->with([&](FittingIntegrals::Coulomb& engine) {
+                                  make_tile(*integrals_, auxiliary_, functions_, pairs_, first + info.coordinates[0],
+                                            info.coordinates[1], engine, out);
+                              });
+                          },
+                          threads));
     }
 }
 

@@ -3,6 +3,9 @@
 
 #include <functional>
 #include <memory>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "chem/ao_integrals.hpp"
 #include "chem/tensor_work.hpp"
@@ -25,8 +28,16 @@ class Fitting {
     /// For runs of tiles P: use(columns P of L^-1 as [Q][P], (P|m n) as [P][p] over pairs of functions). The sum of
     /// their products is B.
     void in_blocks(const std::function<void(const RealTensor& inverse, RealTensor raw)>& use, int threads) const;
+    /// Likewise, of L^-1 only these runs of tiles Q, a tensor each.
+    using Runs = std::vector<std::pair<std::int64_t, std::int64_t>>;
+    void in_blocks(const Runs& rows,
+                   const std::function<void(std::span<const RealTensor> inverse, RealTensor raw)>& use,
+                   int threads) const;
 
   private:
+    /// Tiles Q and tiles P of L^-1, from the first to the last (excluded).
+    RealTensor inverse(std::pair<std::int64_t, std::int64_t> q, std::pair<std::int64_t, std::int64_t> p,
+                       int threads) const;
     AoTiling functions_, auxiliary_;
     PairIndex pairs_;
     std::unique_ptr<FittingIntegrals> integrals_;  // none in a dry run
@@ -40,6 +51,8 @@ enum class Transform;
 struct FittedOrbitals {
     RealTensor oo, ov, vv;  // [Q][i][j], [Q][i][a], [Q][a][b]
 };
+/// In the memory of a device.
+FittedOrbitals to_device(const FittedOrbitals& b, int device);
 /// With Transform::mp2 only ov.
 FittedOrbitals transform(const Fitting& fitting, const Orbitals& orbitals, Transform what, TensorWork& work);
 /// x[Q][a][c] of the a from `first`, as many as the tiling has, in tiles of that tiling.

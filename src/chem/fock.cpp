@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
+#include "base/check.hpp"
 #include "chem/linear_algebra.hpp"
+#include "storage/dry_run.hpp"
 
 namespace tessera::chem {
 
@@ -128,12 +131,25 @@ RealTensor square_root(const RealTensor& density) {
 
 }  // namespace
 
-FittedField::FittedField(const Fitting& fitting, TensorWork& work) : b_(fitting.pairs()) {
-    RealTensor b(Shape::dense(TileGrid{fitting.auxiliary(), fitting.pairs().pairs()}, 0));
+FittedField::FittedField(const Fitting& fitting, TensorWork& work, const FieldShare& share)
+    : pairs_(fitting.pairs()), share_(share) {
+    const Tiling& all = fitting.auxiliary();
+    share_.slices = static_cast<int>(std::min<std::int64_t>(share.slices, all.tile_count()));
+    Fitting::Runs rows;
+    std::vector<RealTensor> mine;
+    for (std::int64_t s = share_.rank; s < share_.slices; s += share_.ranks) {
+        rows.emplace_back(all.tile_count() * s / share_.slices, all.tile_count() * (s + 1) / share_.slices);
+        const TileGrid grid{part_of(all, rows.back().first, rows.back().second), pairs_.pairs()};
+        mine.emplace_back(Shape::dense(grid, 0));
+    }
     fitting.in_blocks(
-        [&](const RealTensor& inverse, const RealTensor& raw) { work.add_product("QP,Pp->Qp", inverse, raw, b); },
+        rows,
+        [&](std::span<const RealTensor> inverse, const RealTensor& raw) {
+            for (std::size_t s = 0; s < mine.size(); ++s)
+                if (inverse[s].tile_count() > 0) work.add_product("QP,Pp->Qp", inverse[s], raw, mine[s]);
+        },
         work.threads());
-    b_.add(std::move(b));
+    for (auto& b : mine) slices_.emplace_back(pairs_).add(std::move(b));
 }
 
 RealTensor FittedField::of(const RealTensor& density, const RealTensor* orbitals, TensorWork& work) {
@@ -142,14 +158,93 @@ RealTensor FittedField::of(const RealTensor& density, const RealTensor* orbitals
     return of_product(roots, roots, work);
 }
 
+void FittedField::unpack(std::optional<int> device, int threads) {
+    ensure(share_.slices == 1 && share_.ranks == 1, "slices of B are not unpacked");
+    const auto made = slices_[0].unpacked();
+    whole_ = RealTensor::generate(made.shape, made.make, threads);
+    if (device) whole_ = to_devices(whole_, {*device});
+    slices_[0].clear();
+}
+
+RealTensor FittedField::of_whole(const RealTensor& left, const RealTensor& right, TensorWork& work) {
+    const RealTensor density = work.product("mi,ni->mn", left, right);
+    const RealTensor d = add(0.5, density, 0.5, work.permuted("nm->mn", density));
+    RealTensor out = work.product("Qmn,Q->mn", whole_, work.product("Qmn,mn->Q", whole_, d), 2);
+    const RealTensor x = work.product("Qms,si->Qmi", whole_, left);
+    if (&left == &right)
+        work.add_product("Qmi,Qni->mn", x, x, out, -1);
+    else
+        work.add_product("Qmi,Qni->mn", x, work.product("Qms,si->Qmi", whole_, right), out, -1);
+    return out;
+}
+
 RealTensor FittedField::of_product(const RealTensor& left, const RealTensor& right, TensorWork& work) {
-    const PairIndex& pairs = b_.pairs();
-    const RealTensor &b = b_.part(0), density = work.product("mi,ni->mn", left, right);
-    const RealTensor d = packed(add(0.5, density, 0.5, work.permuted("nm->mn", density)), pairs);
-    RealTensor out = unpacked(work.product("Qp,Q->p", b, work.product("Qp,p->Q", b, d), 2), pairs);
-    const auto row = 8 * pairs.single().extent() * left.grid().tiling(1).extent();
+    if (whole_.on_devices() && !left.on_devices()) {
+        const auto& there = whole_.placement().devices;
+        const RealTensor moved = to_devices(left, there);
+        return to_host(&left == &right ? of_whole(moved, moved, work)
+                                       : of_whole(moved, to_devices(right, there), work));
+    }
+    if (whole_.rank() > 0) return of_whole(left, right, work);
+    const RealTensor density = work.product("mi,ni->mn", left, right);
+    const RealTensor d = packed(add(0.5, density, 0.5, work.permuted("nm->mn", density)), pairs_);
+    if (share_.slices == 1 && share_.ranks == 1) return of_slice(slices_[0], left, right, d, work);
+    std::vector<RealTensor> parts;
+    for (const auto& slice : slices_) parts.push_back(of_slice(slice, left, right, d, work));
+    return summed(parts);
+}
+
+/// What slices add, in their order; row by row of tiles, so that not all of them are on every rank at once.
+RealTensor FittedField::summed(const std::vector<RealTensor>& mine) const {
+    const Tiling& functions = pairs_.single();
+    const auto width = functions.extent();
+    std::int64_t tallest = 0;
+    for (std::int64_t m = 0; m < functions.tile_count(); ++m) tallest = std::max(tallest, pairs_.size(m));
+    const DryArray room(8 * width * (width + tallest * share_.slices));
+    std::vector<double> total, rows;
+    if (!DryRun::current()) {
+        total.resize(static_cast<std::size_t>(width * width));
+        for (std::int64_t m = 0; m < functions.tile_count(); ++m) {
+            const auto of_slice = pairs_.size(m) * width;
+            rows.assign(static_cast<std::size_t>(of_slice * share_.slices), 0.0);
+            for (std::size_t s = 0; s < mine.size(); ++s) {
+                double* to = rows.data() + (share_.rank + static_cast<std::int64_t>(s) * share_.ranks) * of_slice;
+                for (std::int64_t n = 0; n < functions.tile_count(); ++n) {
+                    const auto tile = mine[s].tile({m, n});
+                    for (std::int64_t i = 0; i < pairs_.size(m) && !tile.empty(); ++i)
+                        std::copy_n(tile.data() + i * pairs_.size(n), pairs_.size(n), to + i * width + pairs_.begin(n));
+                }
+            }
+            if (share_.ranks > 1) share_.communicator->sum(std::span<double>(rows));
+            for (std::int64_t s = 0; s < share_.slices; ++s)
+                for (std::int64_t e = 0; e < of_slice; ++e)
+                    total[static_cast<std::size_t>(pairs_.begin(m) * width + e)] +=
+                        rows[static_cast<std::size_t>(s * of_slice + e)];
+        }
+    }
+    return RealTensor::generate(Shape::dense(TileGrid{functions, functions}),
+                                [&](const TileInfo& info, std::span<double> out) {
+                                    for (std::int64_t i = 0; i < info.extents[0]; ++i)
+                                        std::copy_n(total.data() + (info.begin[0] + i) * width + info.begin[1],
+                                                    info.extents[1], out.data() + i * info.extents[1]);
+                                });
+}
+
+void FittedField::agree(std::span<double> numbers) const {
+    if (!share_.communicator || share_.ranks == 1) return;
+    const auto from = std::as_bytes(numbers);
+    std::vector<std::byte> bytes(from.begin(), from.end());
+    share_.communicator->broadcast(bytes, 0);
+    std::memcpy(numbers.data(), bytes.data(), bytes.size());
+}
+
+RealTensor FittedField::of_slice(const PairParts& slice, const RealTensor& left, const RealTensor& right,
+                                 const RealTensor& packed, TensorWork& work) const {
+    const RealTensor& b = slice.part(0);
+    RealTensor out = unpacked(work.product("Qp,Q->p", b, work.product("Qp,p->Q", b, packed), 2), pairs_);
+    const auto row = 8 * pairs_.single().extent() * left.grid().tiling(1).extent();
     for (const auto& [first, last] : runs_of_tiles(b.grid().tiling(0), kFockBlock / row)) {
-        const auto here = b_.unpacked(first, last);
+        const auto here = slice.unpacked(first, last);
         const RealTensor x = work.lean_product("Qls,si->Qli", here, left);
         if (&left == &right)
             work.add_product("Qmi,Qni->mn", x, x, out, -1);

@@ -28,7 +28,9 @@ class GivenSource final : public IntegralSource {
     GivenSource(const MoIntegrals& integrals, AbcdTerm* abcd, const FockRest& rest)
         : stored_(integrals, abcd), rest_(rest) {}
     std::shared_ptr<const RealTensor> exchange(TensorWork& w) const override { return stored_.exchange(w); }
-    RealTensor exchange_summed(TensorWork& w) const override { return stored_.exchange_summed(w); }
+    std::shared_ptr<const RealTensor> exchange_summed(TensorWork& w) const override {
+        return stored_.exchange_summed(w);
+    }
     double exchange_with(const RealTensor& x, TensorWork& w) const override { return stored_.exchange_with(x, w); }
     DressedFock dress(const RealTensor& t1, TensorWork& w) override;
     DressedSums sums(const RealTensor& u, TensorWork& w) const override { return stored_.sums(u, w); }

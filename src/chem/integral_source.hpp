@@ -39,8 +39,8 @@ class IntegralSource {
     virtual ~IntegralSource() = default;
     /// (ia|jb) as [i][j][a][b]; lives while the pointer and this do.
     virtual std::shared_ptr<const RealTensor> exchange(TensorWork& work) const = 0;
-    /// 2 (ia|jb) - (ib|ja) as [i][j][a][b]
-    virtual RealTensor exchange_summed(TensorWork& work) const = 0;
+    /// 2 (ia|jb) - (ib|ja) as [i][j][a][b]; likewise.
+    virtual std::shared_ptr<const RealTensor> exchange_summed(TensorWork& work) const = 0;
     /// The sum of (ia|jb) x(ij,ab).
     virtual double exchange_with(const RealTensor& x, TensorWork& work) const = 0;
 
@@ -63,7 +63,9 @@ class StoredSource final : public IntegralSource {
     std::shared_ptr<const RealTensor> exchange(TensorWork&) const override {
         return {std::shared_ptr<const RealTensor>(), &v_.oovv};  // owned by others
     }
-    RealTensor exchange_summed(TensorWork& work) const override { return spin_summed(v_.oovv, work); }
+    std::shared_ptr<const RealTensor> exchange_summed(TensorWork& work) const override {
+        return std::make_shared<const RealTensor>(spin_summed(v_.oovv, work));
+    }
     double exchange_with(const RealTensor& x, TensorWork&) const override { return dot(v_.oovv, x); }
     DressedFock dress(const RealTensor& t1, TensorWork& work) override;
     DressedSums sums(const RealTensor& u, TensorWork& work) const override;
@@ -78,13 +80,14 @@ class StoredSource final : public IntegralSource {
 };
 
 /// With B(Q|pq), dressed; what has four indices is made where it is used. `field` makes the Fock matrix (none: only
-/// exchange integrals are asked for).
+/// exchange integrals are asked for). B may live on a device, with the amplitudes; orbitals and field are on the host.
 class FittedSource final : public IntegralSource {
   public:
-    FittedSource(const FittedOrbitals& b, const Orbitals& orbitals, FittedField* field)
-        : b_(b), orbitals_(orbitals), field_(field) {}
+    /// by_tiles: (ac|bd) meets the doubles as it does on a device, with its bits.
+    FittedSource(const FittedOrbitals& b, const Orbitals& orbitals, FittedField* field, bool by_tiles = false)
+        : b_(b), orbitals_(orbitals), field_(field), by_tiles_(by_tiles) {}
     std::shared_ptr<const RealTensor> exchange(TensorWork& work) const override;
-    RealTensor exchange_summed(TensorWork& work) const override;
+    std::shared_ptr<const RealTensor> exchange_summed(TensorWork& work) const override;
     double exchange_with(const RealTensor& x, TensorWork& work) const override;
     DressedFock dress(const RealTensor& t1, TensorWork& work) override;
     DressedSums sums(const RealTensor& u, TensorWork& work) const override;
@@ -96,6 +99,9 @@ class FittedSource final : public IntegralSource {
     const FittedOrbitals& b_;
     const Orbitals& orbitals_;
     FittedField* field_;
+    bool by_tiles_;
+    // Where B lives on a device, which has the room: made once.
+    mutable std::shared_ptr<const RealTensor> exchange_, exchange_summed_;
     RealTensor ki_, ai_, ac_;  // dressed B as [Q][k][i], [Q][i][a], [Q][a][c]
 };
 

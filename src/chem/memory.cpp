@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "chem/dense_array.hpp"
+#include "chem/direct_field.hpp"
 #include "chem/fock.hpp"
 #include "chem/ri_mp2.hpp"
 #include "chem/triples_energy.hpp"
@@ -42,7 +43,9 @@ LocalPairs some_pairs(const Orbitals& orbitals, std::int64_t tile) {
 }
 
 std::unique_ptr<FittedField> some_field(const MemoryQuestion& q, TensorWork& work) {
-    return std::make_unique<FittedField>(Fitting(*q.stored, *q.jkfit), work);
+    FieldShare share;
+    if (q.method == Method::rhf || q.method == Method::ri_mp2) share = {kFieldSlices, q.workers.rank_count()};
+    return std::make_unique<FittedField>(Fitting(*q.stored, *q.jkfit), work, share);
 }
 
 /// Bytes of the Hartree-Fock iterations without matrices and engines.
@@ -55,10 +58,14 @@ std::int64_t of_field(const MemoryQuestion& q) {
         some_field(q, work)->of_product(orbitals, orbitals, work);
         return dry.peak();
     }
-    const AoIntegrals integrals(*q.stored);
-    TwoElectron two_electron(integrals, kFockBlock, kFockKept);
     const Tiling& functions = q.stored->functions;
     const RealTensor density(Shape::dense(TileGrid{functions, functions}));
+    if (q.scf_direct) {
+        DirectField(functions).of(density, nullptr, work);
+        return dry.peak();
+    }
+    const AoIntegrals integrals(*q.stored);
+    TwoElectron two_electron(integrals, kFockBlock, kFockKept);
     // What stays is there from the second time on.
     for (int iteration = 0; iteration < 2; ++iteration) two_electron.of(density, nullptr, work);
     return dry.peak();
@@ -96,7 +103,7 @@ std::int64_t of_correlation(const MemoryQuestion& q) {
         b = transform(Fitting(*q.stored, *q.rifit), orbitals, what, work);
         source = std::make_unique<FittedSource>(b, orbitals, field.get());
     } else {
-        mo = transform(std::make_unique<AoIntegrals>(*q.stored), orbitals, what, work);
+        mo = transform(std::make_unique<AoIntegrals>(*q.stored, !q.scf_direct), orbitals, what, work);
         if (cc && stored)
             abcd = stored_abcd(mo.vvvv, some_pairs(orbitals, q.tile), orbitals.virtuals.grid().tiling(1));
         else if (cc)

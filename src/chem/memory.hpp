@@ -20,7 +20,7 @@ struct MemoryQuestion {
     std::int64_t tile = 32;  // of orbitals
     int threads = 1;
     TensorWorkers workers;  // of what comes after Hartree-Fock
-    bool checkpoint = false, diis_on_disk = false;
+    bool checkpoint = false, diis_on_disk = false, scf_direct = false;
 };
 
 /// Bytes that the process holds at its worst moment: no less, and not much more (tests hold it against the real peak).

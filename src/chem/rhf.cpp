@@ -85,11 +85,14 @@ RhfResult rhf(const RhfProblem& problem, Field& field, const Matrix& guess, cons
     say(" iter        energy / Eh       change     gradient   diis   time / s");
     for (int iteration = 1; iteration <= options.max_iterations; ++iteration) {
         const RealTensor fock = add(1.0, h, 1.0, field.of(density, iteration > 1 ? &c : nullptr, work));
-        const double e = dot(density, add(1.0, h, 1.0, fock)) + problem.constant;
+        double e = dot(density, add(1.0, h, 1.0, fock)) + problem.constant;
         const RealTensor f = work.product("mp,mq->pq", x, work.product("mn,nq->mq", fock, x));
         RealTensor gradient = work.product("pr,rq->pq", f, projector);
         work.add_product("pr,rq->pq", projector, f, gradient, -1);
-        const double size = max_abs(gradient), change = e - last;
+        double numbers[] = {e, max_abs(gradient)};
+        field.agree(numbers);
+        e = numbers[0];
+        const double size = numbers[1], change = e - last;
         last = e;
         out.iterations = iteration;
         require(std::isfinite(e), "{}: the SCF energy is not a number", problem.name);

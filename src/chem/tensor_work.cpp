@@ -73,6 +73,16 @@ Resources TensorWork::cores_for(std::string_view spec, const Shape& a, const Sha
     return {.threads = threads_for(spec, a, b, threads_)};
 }
 
+namespace {
+
+bool lives_there(const RealOperand& x) { return x.stored() && x.stored()->on_devices(); }
+
+}  // namespace
+
+Resources TensorWork::home_of(const RealTensor& x) const {
+    return {.threads = threads_, .devices = x.placement().devices, .device_memory = workers_.here.device_memory};
+}
+
 /// What does not fit there runs on the cores.
 template <class Run>
 auto TensorWork::on_devices(const Resources& cores, const Run& run) {
@@ -92,6 +102,7 @@ auto TensorWork::on_devices(const Resources& cores, const Run& run) {
 /// On all ranks and devices where it pays; the result is whole on every rank.
 Contraction<double> TensorWork::shared_product(std::string_view spec, const RealOperand& a, const RealOperand& b,
                                                Resources cores, const ContractOptions& options) {
+    if (lives_there(a)) return contract<double>(spec, a, b, home_of(*a.stored()), options);
     const bool shared = shares(spec, a, b);
     std::optional<RealTensor> dealt[2];
     if (shared) {
@@ -135,6 +146,10 @@ RealTensor TensorWork::product(std::string_view spec, const RealOperand& a, cons
 void TensorWork::add_product(std::string_view spec, const RealOperand& a, const RealOperand& b, RealTensor& c,
                              double alpha) {
     if (DryRun::current()) {
+        if (!shares(spec, a, b) && adds_in_place(a, b, c)) {
+            counted(spec, a, &b, nullptr, true);
+            return;
+        }
         RealTensor product = counted(spec, a, &b);
         c = shares(spec, a, b) ? add(1.0, product, 1.0, c) : std::move(product);
         return;
@@ -142,6 +157,10 @@ void TensorWork::add_product(std::string_view spec, const RealOperand& a, const 
     const double start = now_seconds();
     ContractOptions options;
     options.alpha = alpha;
+    if (lives_there(a)) {
+        options.beta = 1;
+        return note(contract_into<double>(spec, a, b, c, home_of(*a.stored()), options), start);
+    }
     const auto cores = cores_for(spec, a.shape(), &b.shape());
     if (shares(spec, a, b)) {
         auto result = shared_product(spec, a, b, cores, options);

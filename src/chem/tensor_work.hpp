@@ -61,11 +61,15 @@ class TensorWork {
 
   private:
     /// What the same contraction would hold, counted (tensor_count.cpp).
-    RealTensor counted(std::string_view spec, const RealOperand& a, const RealOperand* b, const Shape* only = nullptr);
+    RealTensor counted(std::string_view spec, const RealOperand& a, const RealOperand* b, const Shape* only = nullptr,
+                       bool in_place = false);
+    static bool adds_in_place(const RealOperand& a, const RealOperand& b, const RealTensor& c);
     /// Whether ranks share it.
     bool shares(std::string_view spec, const RealOperand& a, const RealOperand& b) const;
     void note(ContractReport report, double start);
     bool for_devices(std::string_view spec, const RealOperand& a, const RealOperand& b, bool shared) const;
+    /// For operands that live on devices, both of them: the work is done there.
+    Resources home_of(const RealTensor& x) const;
     /// The cores of this process, as many as the work pays for.
     Resources cores_for(std::string_view spec, const Shape& a, const Shape* b) const;
     template <class Run>

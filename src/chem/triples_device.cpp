@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <exception>
 #include <memory>
 #include <optional>
 #include <thread>
 
 #include "base/clock.hpp"
+#include "base/hash.hpp"
 #include "base/units.hpp"
 #include "chem/triples_block.hpp"
 #include "chem/triples_rows.hpp"
@@ -167,7 +169,8 @@ double device_triples_bytes(std::int64_t occupied, std::int64_t virtuals, std::i
 }
 
 TriplesResult device_triples(const DeviceTriplesInput& input, std::span<const int> devices, std::int64_t memory,
-                             Communicator& ranks, const TriplesProgress& progress) {
+                             Communicator& ranks, const TriplesProgress& progress, TriplesRecord* record,
+                             std::uint64_t key) {
     TriplesResult out;
     const auto o = input.tensors.occupied, v = input.tensors.virtuals;
     // All ranks must cut alike.
@@ -194,7 +197,13 @@ TriplesResult device_triples(const DeviceTriplesInput& input, std::span<const in
     for (const auto& c : chunks) most_rows = std::max(most_rows, c.count);
 
     // Ranks take the chunks in turn; each entry takes the next one of its rank.
-    std::vector<double> energies(chunks.size(), 0.0);
+    std::vector<double> energies(chunks.size(), 0.0), known(chunks.size(), std::nan(""));
+    if (record) {
+        key = combine(combine(key, 1), longest);  // of devices
+        for (const auto& c : chunks) key = combine(combine(combine(key, c.part), c.first), c.count);
+        known = record->open(key, chunks.size());
+        out.recorded = known_share(known);
+    }
     std::vector<std::exception_ptr> failures(devices.size());
     const auto size = static_cast<std::size_t>(ranks.size());
     std::atomic<std::size_t> next = static_cast<std::size_t>(ranks.rank()), done = 0;
@@ -207,11 +216,17 @@ TriplesResult device_triples(const DeviceTriplesInput& input, std::span<const in
             std::optional<std::size_t> before;
             const auto take = [&](std::size_t of, bool last) {
                 energies[of] = worker.energy(of, last);
+                if (record) record->done(of, energies[of]);
                 const auto ready = done.fetch_add(1) + 1;
                 if (entry == 0 && progress)
                     progress(static_cast<double>(ready * size), static_cast<double>(chunks.size()));
             };
             for (std::size_t n; (n = next.fetch_add(size)) < chunks.size();) {
+                if (!std::isnan(known[n])) {
+                    energies[n] = known[n];
+                    ++done;
+                    continue;
+                }
                 worker.start(chunks[n], n);
                 if (entry == 0 && !before) out.operands_seconds = now_seconds() - begin;
                 if (before) take(*before, false);

@@ -24,6 +24,7 @@ double device_triples_bytes(std::int64_t occupied, std::int64_t virtuals, std::i
 /// (T) on each of the devices of each rank, with at most `memory` bytes (the same on all ranks); nothing where that is
 /// too little. All ranks get all of it.
 TriplesResult device_triples(const DeviceTriplesInput& input, std::span<const int> devices, std::int64_t memory,
-                             Communicator& ranks, const TriplesProgress& progress);
+                             Communicator& ranks, const TriplesProgress& progress, TriplesRecord* record = nullptr,
+                             std::uint64_t key = 0);
 
 }  // namespace tessera::chem

@@ -1,10 +1,12 @@
 #include "chem/triples_energy.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <optional>
 
+#include "base/hash.hpp"
 #include "chem/dense_array.hpp"
 #include "chem/triples_block.hpp"
 #include "chem/triples_device.hpp"
@@ -60,8 +62,26 @@ std::int64_t longest_range(std::int64_t occupied, std::int64_t virtuals, bool fi
     return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::sqrt(most / (6 * row))) / 8 * 8, 8, all);
 }
 
+/// Of the orbital energies, amplitudes and integrals.
+std::uint64_t key_of(const TriplesIntegrals& integrals, const Orbitals& orbitals, const Amplitudes& amplitudes) {
+    std::uint64_t key = 0;
+    const auto add = [&](std::uint64_t x) { key = combine(key, x); };
+    for (const auto* energies : {&orbitals.occupied_energies, &orbitals.virtual_energies})
+        for (const double e : *energies) add(std::bit_cast<std::uint64_t>(e));
+    add(checksum(amplitudes.t1));
+    add(checksum(amplitudes.t2));
+    if (const FittedOrbitals* b = integrals.fitted) {
+        for (const auto* x : {&b->oo, &b->ov, &b->vv}) add(checksum(*x));
+    } else {
+        for (const auto* x : {&integrals.oovv(), &integrals.ooov(), &*integrals.ovvv({}, {})}) add(checksum(*x));
+    }
+    if (integrals.fock) add(checksum(*integrals.fock));
+    return key;
+}
+
 double on_cores(const kernels::ClosedShellTensors& x, Panels& panels, std::span<const TriplesPart> parts, int threads,
-                Communicator& ranks, const TriplesProgress& progress) {
+                Communicator& ranks, const TriplesProgress& progress, TriplesRecord* record, std::uint64_t key,
+                double& recorded) {
     kernels::FusedWorkspace workspace;
     kernels::FusedOptions options;
     options.threads = threads;
@@ -72,16 +92,32 @@ double on_cores(const kernels::ClosedShellTensors& x, Panels& panels, std::span<
         boxes.push_back(core_boxes(part));
         total += static_cast<double>(boxes.back().size());
     }
+    std::vector<double> known(static_cast<std::size_t>(total), std::nan(""));
+    if (record) {
+        for (const auto& p : parts)
+            for (std::size_t n = 0; n < 3; ++n) key = combine(combine(key, p.begin[n]), p.extent[n]);
+        known = record->open(key, known.size());
+    }
+    recorded = known_share(known);
     std::vector<double> energies;  // of all boxes, zero where they are another rank's
     kernels::ClosedShellBlock block;
     for (std::size_t p = 0; p < parts.size(); ++p) {
-        const VirtualPanels here = panels.of(parts[p]);
+        // Ranks may share the work of panels: all of them make those, or none does.
+        const auto of_part = std::span(known).subspan(energies.size(), boxes[p].size());
+        const bool some = std::ranges::any_of(of_part, [](double e) { return std::isnan(e); });
+        const VirtualPanels here = some ? panels.of(parts[p]) : VirtualPanels();
         for (const auto& box : boxes[p]) {
+            const auto number = energies.size();
             energies.push_back(0);
             if (static_cast<int>(energies.size() % static_cast<std::size_t>(ranks.size())) == ranks.rank()) {
-                triples_block(x, box.begin, box.extent, block, &here);
-                block.epilogue.scale *= box.orders;
-                energies.back() = kernels::fused_energy(block.extents, block.terms, block.epilogue, options);
+                if (!std::isnan(known[number])) {
+                    energies.back() = known[number];
+                } else {
+                    triples_block(x, box.begin, box.extent, block, &here);
+                    block.epilogue.scale *= box.orders;
+                    energies.back() = kernels::fused_energy(block.extents, block.terms, block.epilogue, options);
+                    if (record) record->done(number, energies.back());
+                }
             }
             if (progress) progress(++done, total);
         }
@@ -99,7 +135,7 @@ std::int64_t workspace_bytes(std::int64_t occupied, std::int64_t virtuals) {
 /// B goes there, or stored integrals.
 TriplesResult on_devices(const kernels::ClosedShellTensors& x, const TriplesIntegrals& integrals,
                          const TensorWorkers& workers, std::int64_t memory, Communicator& ranks,
-                         const TriplesProgress& progress) {
+                         const TriplesProgress& progress, TriplesRecord* record, std::uint64_t key) {
     DeviceTriplesInput input;
     input.tensors = x;
     const int threads = workers.here.threads;
@@ -109,14 +145,14 @@ TriplesResult on_devices(const kernels::ClosedShellTensors& x, const TriplesInte
         input.oo = oo.data();
         input.ov = ov.data();
         input.vv = vv.data();
-        return device_triples(input, workers.here.devices, memory, ranks, progress);
+        return device_triples(input, workers.here.devices, memory, ranks, progress, record, key);
     }
     const DenseArray ooov(integrals.ooov(), threads), ovvv(*integrals.ovvv({}, {}), threads);
     const DenseArray ovov(permute(integrals.oovv(), {0, 2, 1, 3}, threads), threads);
     input.tensors.ooov = ooov.data();
     input.tensors.ovov = ovov.data();
     input.tensors.ovvv = ovvv.data();
-    return device_triples(input, workers.here.devices, memory, ranks, progress);
+    return device_triples(input, workers.here.devices, memory, ranks, progress, record, key);
 }
 
 }  // namespace
@@ -152,7 +188,7 @@ TriplesIntegrals fitted_triples_integrals(const FittedOrbitals& b, MoIntegrals& 
 }
 
 TriplesResult triples_energy(const TriplesIntegrals& integrals, const Orbitals& orbitals, const Amplitudes& amplitudes,
-                             const TensorWorkers& workers, const TriplesProgress& progress) {
+                             const TensorWorkers& workers, const TriplesProgress& progress, TriplesRecord* record) {
     TriplesResult out;
     const int threads = workers.here.threads;
     kernels::ClosedShellTensors x;
@@ -167,13 +203,14 @@ TriplesResult triples_energy(const TriplesIntegrals& integrals, const Orbitals& 
     x.t2 = t2.data();
     x.occupied_energies = orbitals.occupied_energies.data();
     x.virtual_energies = orbitals.virtual_energies.data();
+    const auto key = record ? key_of(integrals, orbitals, amplitudes) : 0;
     Communicator& ranks = workers.here.communicator ? *workers.here.communicator : self_communicator();
     if (!workers.here.devices.empty() && fock) {
         out.why_not = "(T) with a Fock matrix between occupied and virtual orbitals runs on the cores";
     } else if (!workers.here.devices.empty() && !dry) {
         // Nearly what is free where nothing is said.
         const auto memory = device_memory_for(ranks, workers.here.devices, workers.here.device_memory);
-        out = on_devices(x, integrals, workers, memory, ranks, progress);
+        out = on_devices(x, integrals, workers, memory, ranks, progress, record, key);
         if (out.why_not.empty()) return out;
     }
     const DenseArray ooov(integrals.ooov(), threads);
@@ -194,7 +231,7 @@ TriplesResult triples_energy(const TriplesIntegrals& integrals, const Orbitals& 
     }
     x.ovov = ovov.data();
     x.ooov = ooov.data();
-    out.energy = on_cores(x, panels, parts, threads, ranks, progress);
+    out.energy = on_cores(x, panels, parts, threads, ranks, progress, record, key, out.recorded);
     out.flops = triples_flops(x.occupied, x.virtuals);
     return out;
 }

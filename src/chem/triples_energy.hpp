@@ -5,6 +5,7 @@
 #include <string>
 
 #include "chem/ccsd.hpp"
+#include "chem/triples_record.hpp"
 #include "tessera/tensor/slice.hpp"
 
 namespace tessera::chem {
@@ -14,6 +15,7 @@ struct TriplesResult {
     double device_flops = 0;      // of these, on devices
     double operands_seconds = 0;  // until a device had all operands of its first rows
     std::string why_not;          // devices were given, but not used
+    double recorded = 0;          // share of the pieces of the work that a record knew
 };
 using TriplesProgress = std::function<void(double done, double total)>;
 /// Operations, as they are counted: 2 v^3 (v + o) for each order of i >= j >= k.
@@ -33,8 +35,9 @@ TriplesIntegrals stored_triples_integrals(const MoIntegrals& integrals);
 TriplesIntegrals fitted_triples_integrals(const FittedOrbitals& b, MoIntegrals& kept, TensorWork& work);
 
 /// In a DryRun: what it holds on the cores. Ranks (none: this process) share the work, each on its devices where it has
-/// some; all get the result.
+/// some; all get the result. `record`: what is done goes there, and what it knows is not done again.
 TriplesResult triples_energy(const TriplesIntegrals& integrals, const Orbitals& orbitals, const Amplitudes& amplitudes,
-                             const TensorWorkers& workers, const TriplesProgress& progress);
+                             const TensorWorkers& workers, const TriplesProgress& progress,
+                             TriplesRecord* record = nullptr);
 
 }  // namespace tessera::chem

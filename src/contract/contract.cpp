@@ -136,7 +136,7 @@ Contraction<T> run_one(std::string_view text, const Tensor<T>& whole, const Tens
     require(here.devices.empty() && here.device_memory == 0,
             "spec '{}': has one operand, which the cores work on; give no devices", spec.text());
     require_conjugate(options, 1, spec.text());
-    require_whole("a contraction of one operand", whole.shape());
+    require_whole("a contraction of one operand", whole.tiles());
     require(options.result_symmetry.none() && !options.fold,
             "spec '{}': has one operand, whose result has no symmetry and whose sums are not folded", spec.text());
     require(!options.result_shape && !options.result_distribution,
@@ -158,7 +158,7 @@ Contraction<T> run_one(std::string_view text, const Tensor<T>& whole, const Tens
                        {}};
     out.report.bytes_a = a.tile_bytes();
     if (part) out.report.bytes_a += whole.tile_bytes();
-    const auto bytes = reduce_bytes(a.shape(), &a.distribution(), sizeof(T), spec.a(), spec.c(), a.communicator());
+    const auto bytes = reduce_bytes(a.tiles(), &a.distribution(), sizeof(T), spec.a(), spec.c(), a.communicator());
     out.report.peak_host_bytes = out.report.bytes_a + bytes.copy + bytes.result;
     if (adds) {
         auto sum = add(T(1), out.tensor, beta, *old);

@@ -296,7 +296,7 @@ std::vector<std::int16_t> reduced_homes(const Shape& x, const std::vector<std::i
 template <Scalar T>
 Tensor<T> reduce(const Tensor<T>& x, const std::string& in, const std::string& out, int threads, std::int64_t memory,
                  std::optional<std::int64_t> added, std::type_identity_t<T> alpha, bool conjugated, std::int64_t held) {
-    require_whole("a sum or a permutation of one operand", x.shape());
+    require_whole("a sum or a permutation of one operand", x.tiles());
     Communicator& comm = x.communicator();
     if (memory > 0) {
         const auto bytes = reduce_bytes(x.shape(), &x.distribution(), sizeof(T), in, out, comm);

@@ -138,6 +138,9 @@ class HostStore final : public DeviceStore {
                 hash_fill<T>(job.state, job.scale, {static_cast<T*>(job.out), static_cast<std::size_t>(job.n)});
         });
     }
+    void divide(std::span<const DivideJob> jobs) override {
+        for (const auto& job : jobs) divide_on_host(job);
+    }
     void squares(ScalarKind kind, std::span<const ElementJob> jobs, std::span<double> sums,
                  std::span<double> tops) override {
         with_scalar(kind, [&]<class T>(T) {
@@ -186,6 +189,23 @@ void strided_on_host(ScalarKind kind, const StridedJob& job) {
 void elements_on_host(ScalarKind kind, ElementOperation operation, const ElementJob& job,
                       const ElementOptions& options) {
     with_scalar(kind, [&]<class T>(T) { element_job<T>(operation, job, options); });
+}
+
+void divide_on_host(const DivideJob& job) {
+    // Rows: what is summed before the last index is the same along one.
+    const int last = job.indices - 1;
+    const std::int64_t row = job.extent[last];
+    for (std::int64_t begin = 0; begin < job.n; begin += row) {
+        std::int64_t at[DivideJob::kMostIndices] = {}, rest = begin / row;
+        for (int d = last - 1; d >= 0; --d) {
+            at[d] = rest % job.extent[d];
+            rest /= job.extent[d];
+        }
+        double sum = last > 0 ? job.term[0][at[0]] : 0;
+        for (int d = 1; d < last; ++d) sum += job.term[d][at[d]];
+        for (std::int64_t i = 0; i < row; ++i)
+            job.out[begin + i] /= last > 0 ? sum + job.term[last][i] : job.term[last][i];
+    }
 }
 
 std::unique_ptr<DeviceStore> make_host_store(std::int64_t limit) { return std::make_unique<HostStore>(limit); }

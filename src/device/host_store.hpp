@@ -12,6 +12,7 @@ namespace tessera {
 void strided_on_host(ScalarKind kind, const StridedJob& job);
 void elements_on_host(ScalarKind kind, ElementOperation operation, const ElementJob& job,
                       const ElementOptions& options);
+void divide_on_host(const DivideJob& job);
 
 /// limit: bytes it has.
 std::unique_ptr<DeviceStore> make_host_store(std::int64_t limit = INT64_MAX);

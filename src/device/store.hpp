@@ -52,6 +52,16 @@ struct StridedJob {
     Loop loop[kMostLoops];  // the kept ones first
 };
 
+/// A tile of doubles, each divided by the sum of one number for each of its indices.
+struct DivideJob {
+    static constexpr int kMostIndices = 6;
+    double* out = nullptr;
+    const double* term[kMostIndices] = {};  // in the memory of the tile
+    std::int32_t extent[kMostIndices] = {};
+    std::int32_t indices = 0;
+    std::int64_t n = 0;
+};
+
 /// A tile that is hash_fill(state, scale).
 struct FillJob {
     void* out = nullptr;
@@ -88,6 +98,7 @@ class DeviceStore {
                           const ElementOptions& options, void* stream) = 0;
     virtual void strided(ScalarKind kind, std::span<const StridedJob> jobs, void* stream) = 0;
     virtual void fill(ScalarKind kind, std::span<const FillJob> jobs, void* stream) = 0;
+    virtual void divide(std::span<const DivideJob> jobs) = 0;
     /// Of each job's x: sum_of_squares, and the largest magnitude of its reals (NaN counts as infinity). Waits.
     virtual void squares(ScalarKind kind, std::span<const ElementJob> jobs, std::span<double> sums,
                          std::span<double> tops) = 0;

@@ -94,17 +94,20 @@ std::string_view class_name(hid_t type) {
 
 }  // namespace
 
-H5Reader::H5Reader(const InputFile& in, std::string what) : in_(in), what_(std::move(what)) {
+H5Handle open_h5(const InputFile& in) {
     // Through the descriptor we hold: a file renamed over the path in the meantime is another file.
     std::string path = fmt::format("/proc/self/fd/{}", in.descriptor());
     if (::access(path.c_str(), R_OK) != 0) path = in.path();
     require(in.bytes() > 0, "the file is empty");
     require(H5Fis_hdf5(path.c_str()) > 0, "not an HDF5 file");
-    H5Handle access(H5Pcreate(H5P_FILE_ACCESS));
+    const H5Handle access(H5Pcreate(H5P_FILE_ACCESS));
     h5_plain_access(access);
-    file_ = H5Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access));
-    require(file_.ok(), "truncated or corrupted: HDF5 cannot open it: {}", h5_reason());
+    H5Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access));
+    require(file.ok(), "truncated or corrupted: HDF5 cannot open it: {}", h5_reason());
+    return file;
 }
+
+H5Reader::H5Reader(const InputFile& in, std::string what) : in_(in), what_(std::move(what)), file_(open_h5(in)) {}
 
 void H5Reader::require_group(const char* name) const {
     require(links_here(name), "not a Tessera {}: it has no group '{}'", what_, name);

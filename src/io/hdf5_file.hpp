@@ -50,6 +50,9 @@ class H5Writer {
     H5Handle file_, group_creation_, dataset_creation_;
 };
 
+/// The file that `in` holds, for reading. UserError where it is none of HDF5.
+H5Handle open_h5(const InputFile& in);
+
 /// Checked access to such a file: a UserError for whatever is missing or not as it should be. Nothing is allocated that
 /// the file cannot fill.
 class H5Reader {

@@ -24,4 +24,15 @@ void require_options(const char* operation, const MatrixOptions& options);
 /// Ranks that ask for different things would wait for each other.
 void require_same_options(const char* operation, Communicator& ranks, const MatrixOptions& options);
 
+/// Calls function(a on the host, resources), for a matrix that lives on devices: its products run there, and so does
+/// what comes of it go there.
+template <Scalar T, class Function>
+MatrixResult<T> through_host(const Tensor<T>& a, const Resources& here, Function&& function) {
+    Resources there = here;
+    if (there.devices.empty()) there.devices = a.placement().devices;
+    auto out = function(to_host(a), there);
+    out.matrix = to_devices(out.matrix, a.placement().devices);
+    return out;
+}
+
 }  // namespace tessera

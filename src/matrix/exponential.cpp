@@ -10,6 +10,9 @@ namespace tessera {
 
 template <Scalar T>
 MatrixResult<T> exponential(const Tensor<T>& a, const MatrixOptions& options, const Resources& here) {
+    if (a.on_devices())
+        return through_host(a, here,
+                            [&](const Tensor<T>& x, const Resources& there) { return exponential(x, options, there); });
     const double start = now_seconds();
     require_options("exponential", options);
     require_same_options("exponential", a.communicator(), options);
@@ -40,7 +43,7 @@ MatrixResult<T> exponential(const Tensor<T>& a, const MatrixOptions& options, co
     const auto finish = [&](Tensor<T>& x, const ErrorNorms& dropped, double begin) {
         step.left_out = dropped.frobenius;
         step.tiles = x.tile_count();
-        step.trace = static_cast<double>(std::real(trace(x)));
+        step.trace = real_trace(x);
         step.seconds = now_seconds() - begin;
         report.history.push_back(step);
         if (options.on_step) options.on_step(step);
@@ -57,7 +60,7 @@ MatrixResult<T> exponential(const Tensor<T>& a, const MatrixOptions& options, co
         ErrorNorms here_error = (1.0 / n) * product.rounding();
         scale(next, static_cast<T>(static_cast<RealOf<T>>(1.0 / n)));
         add_on_diagonal(next, T(1));
-        const auto dropped = drop_small_tiles(next, options.filter, &x.shape());
+        const auto dropped = drop_small_tiles(next, options.filter, &x.shape(), here.threads);
         error += weight * (here_error + dropped).frobenius;
         if (n > 1 && scaled > 0) weight *= (n - 1) / scaled;
         x = std::move(next);
@@ -67,7 +70,7 @@ MatrixResult<T> exponential(const Tensor<T>& a, const MatrixOptions& options, co
     for (int n = 0; n < halved; ++n) {
         const double begin = now_seconds(), norm_of_x = spectral_bound(x.shape());
         auto next = square(x, x, here, report, step);
-        const auto dropped = drop_small_tiles(next, options.filter, &x.shape());
+        const auto dropped = drop_small_tiles(next, options.filter, &x.shape(), here.threads);
         // (X + E)^2 - X^2, where X is no larger than what is at hand plus E
         error = (2 * norm_of_x + error) * error + (square.rounding() + dropped).frobenius;
         x = std::move(next);

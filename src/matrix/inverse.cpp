@@ -18,7 +18,7 @@ class Defect {
     Tensor<T> operator()(const Tensor<T>& s, const Tensor<T>& z, double filter, const Resources& here,
                          MatrixReport& report, MatrixStep& step) {
         auto half = right_(s, z, here, report, step);
-        const auto dropped = drop_small_tiles(half, filter, kept_ ? &*kept_ : nullptr);
+        const auto dropped = drop_small_tiles(half, filter, kept_ ? &*kept_ : nullptr, here.threads);
         kept_ = half.shape();
         auto t = left_(z, half, here, report, step);
         error_ = spectral_bound(z.shape()) * (right_.rounding() + dropped) + left_.rounding();
@@ -60,10 +60,7 @@ InverseFactor<T> inverse_factor(const char* operation, const Tensor<T>& given, c
     std::optional<Shape> kept;
     for (double left_out = 0;;) {
         const double begin = now_seconds();
-        MatrixStep step;
-        step.left_out = left_out;
-        step.tiles = out.z.tile_count();
-        step.trace = static_cast<double>(std::real(trace(out.z)));
+        MatrixStep step = step_of(out.z, left_out);
         auto t = defect(s, out.z, options.filter, here, report, step);
         step.residual = norm(t);
         step.seconds = now_seconds() - begin;
@@ -73,21 +70,22 @@ InverseFactor<T> inverse_factor(const char* operation, const Tensor<T>& given, c
             return out;
         }
         // Z (3 - T) / 2 = Z - Z (T - 1) / 2
-        const auto dropped_t = drop_small_tiles(t, options.filter, kept ? &*kept : nullptr);
+        const auto dropped_t = drop_small_tiles(t, options.filter, kept ? &*kept : nullptr, here.threads);
         kept = t.shape();
         auto next = half(out.z, t, here, report, step);
         combine_into(1, out.z, 1, next, here.threads);
-        const auto dropped = drop_small_tiles(next, options.filter, &out.z.shape());
+        const auto dropped = drop_small_tiles(next, options.filter, &out.z.shape(), here.threads);
         out.z = std::move(next);
         left_out = dropped.frobenius + dropped_t.frobenius;
-        report.history.back().planned |= step.planned;
-        report.history.back().plan_seconds = step.plan_seconds;
-        report.history.back().seconds = now_seconds() - begin;
+        complete_step(report, step, begin);
     }
 }
 
 template <Scalar T>
 MatrixResult<T> sqrt_inverse(const Tensor<T>& a, const MatrixOptions& options, const Resources& here) {
+    if (a.on_devices())
+        return through_host(
+            a, here, [&](const Tensor<T>& x, const Resources& there) { return sqrt_inverse(x, options, there); });
     const double start = now_seconds();
     require_options("sqrt_inverse", options);
     require_same_options("sqrt_inverse", a.communicator(), options);
@@ -114,6 +112,9 @@ MatrixResult<T> sqrt_inverse(const Tensor<T>& a, const MatrixOptions& options, c
 
 template <Scalar T>
 MatrixResult<T> inverse(const Tensor<T>& a, const MatrixOptions& options, const Resources& here) {
+    if (a.on_devices())
+        return through_host(a, here,
+                            [&](const Tensor<T>& x, const Resources& there) { return inverse(x, options, there); });
     const double start = now_seconds();
     require_options("inverse", options);
     require_same_options("inverse", a.communicator(), options);
@@ -144,10 +145,7 @@ MatrixResult<T> inverse(const Tensor<T>& a, const MatrixOptions& options, const 
     std::optional<Shape> kept;
     for (double left_out = 0;;) {
         const double begin = now_seconds();
-        MatrixStep step;
-        step.left_out = left_out;
-        step.tiles = x.tile_count();
-        step.trace = static_cast<double>(std::real(trace(x)));
+        MatrixStep step = step_of(x, left_out);
         auto r = product(a, x, here, report, step);
         add_on_diagonal(r, T(1));
         step.residual = norm(r);
@@ -159,16 +157,14 @@ MatrixResult<T> inverse(const Tensor<T>& a, const MatrixOptions& options, const 
                 rest < 1 ? spectral_bound(x.shape()) * rest / (1 - rest) : std::numeric_limits<double>::infinity();
             break;
         }
-        const auto dropped_r = drop_small_tiles(r, options.filter, kept ? &*kept : nullptr);
+        const auto dropped_r = drop_small_tiles(r, options.filter, kept ? &*kept : nullptr, here.threads);
         kept = r.shape();
         auto next = correction(x, r, here, report, step);
         combine_into(1, x, 1, next, here.threads);
-        const auto dropped = drop_small_tiles(next, options.filter, &x.shape());
+        const auto dropped = drop_small_tiles(next, options.filter, &x.shape(), here.threads);
         x = std::move(next);
         left_out = dropped.frobenius + dropped_r.frobenius;
-        report.history.back().planned |= step.planned;
-        report.history.back().plan_seconds = step.plan_seconds;
-        report.history.back().seconds = now_seconds() - begin;
+        complete_step(report, step, begin);
     }
     report.seconds = now_seconds() - start;
     return out;

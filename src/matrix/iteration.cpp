@@ -29,22 +29,38 @@ class NormSums {
         : grid_(&grid),
           rows_(static_cast<std::size_t>(grid.tiling(0).tile_count())),
           columns_(static_cast<std::size_t>(grid.tiling(1).tile_count())) {}
-    void add(TileOrdinal tile, double norm) {
+    void add(TileOrdinal tile, double norm, bool mirrored = false) {
         const auto at = grid_->coordinates(tile);
-        rows_[static_cast<std::size_t>(at[0])] += norm;
-        columns_[static_cast<std::size_t>(at[1])] += norm;
-        square_ += norm * norm;
+        add(static_cast<std::size_t>(at[0]), static_cast<std::size_t>(at[1]), norm);
+        if (mirrored && at[0] != at[1]) add(static_cast<std::size_t>(at[1]), static_cast<std::size_t>(at[0]), norm);
     }
+    double frobenius() const { return std::sqrt(square_); }
     ErrorNorms bounds() const {
         const double frobenius = std::sqrt(square_) * (1 + 1e-12);
         return {frobenius, std::min(frobenius, root_of_sums(rows_, columns_) * (1 + 1e-12))};
     }
 
   private:
+    void add(std::size_t row, std::size_t column, double norm) {
+        rows_[row] += norm;
+        columns_[column] += norm;
+        square_ += norm * norm;
+    }
     const TileGrid* grid_;
     std::vector<double> rows_, columns_;
     double square_ = 0;
 };
+
+/// Makes a tile of the diagonal the mean of itself and its (conjugate) transpose.
+template <Scalar T>
+void symmetrise_tile(std::int64_t n, std::span<T> tile) {
+    for (std::int64_t i = 0; i < n; ++i)
+        for (std::int64_t j = 0; j <= i; ++j) {
+            T &x = tile[static_cast<std::size_t>(i * n + j)], &y = tile[static_cast<std::size_t>(j * n + i)];
+            x = (x + conjugate_if(y, true)) * RealOf<T>(0.5);
+            y = conjugate_if(x, true);
+        }
+}
 
 /// The most elements that a sum over index `contracted` of A has.
 std::int64_t longest_sum(const Shape& a, int contracted) {
@@ -66,6 +82,35 @@ Tensor<T> conjugate_transpose(const Tensor<T>& a, int threads) {
             },
             threads);
     return out;
+}
+
+/// Tiles on and above the diagonal.
+std::vector<std::int64_t> upper_tiles(const Shape& a) {
+    std::vector<std::int64_t> out;
+    for (std::int64_t s = 0; s < a.tile_count(); ++s) {
+        const auto at = a.grid().coordinates(a.tile(s));
+        if (at[0] <= at[1]) out.push_back(a.tile(s).value);
+    }
+    return out;
+}
+
+/// Gives y these tiles too, zeros; mostly it has them.
+template <Scalar T>
+void with_tiles(Tensor<T>& y, std::vector<std::int64_t> tiles, int threads) {
+    const auto there = y.shape().ordinals();
+    if (std::ranges::includes(there, tiles)) return;
+    std::vector<std::int64_t> all;
+    std::ranges::set_union(there, tiles, std::back_inserter(all));
+    std::vector<double> norms(all.size(), 0.0);
+    y = Tensor<T>::generate(
+        Shape::from_sorted(y.grid(), std::move(all), std::move(norms), y.shape().symmetry()),
+        [&](const TileInfo& info, std::span<T> tile) {
+            if (const auto slot = y.shape().find(info.tile))
+                std::ranges::copy(y.tile(*slot), tile.begin());
+            else
+                std::ranges::fill(tile, T{});
+        },
+        threads, y.placement());
 }
 
 }  // namespace
@@ -115,10 +160,10 @@ void require_same_options(const char* operation, Communicator& ranks, const Matr
                                 {"the scaling", fmt::format("{}", static_cast<int>(o.scaling))}});
 }
 
-double spectral_bound(const Shape& a) {
+ErrorNorms norms_of(const Shape& a) {
     NormSums sums(a.grid());
-    for (std::int64_t s = 0; s < a.tile_count(); ++s) sums.add(a.tile(s), a.norm_of(s));
-    return sums.bounds().spectral;
+    for (std::int64_t s = 0; s < a.tile_count(); ++s) sums.add(a.tile(s), a.norm_of(s), !a.symmetry().none());
+    return {sums.frobenius(), sums.bounds().spectral};
 }
 
 template <Scalar T>
@@ -128,6 +173,27 @@ ErrorNorms rounding_of_product(const Shape& a, const Shape& b, const std::string
     const double terms = unit * static_cast<double>(longest_sum(a, transposed ? 0 : 1) + 4);
     const double bound = spectral_bound(b);
     return {terms * a.norm() * bound, terms * spectral_bound(a) * bound};
+}
+
+template <Scalar T>
+double real_trace(const Tensor<T>& x) {
+    return static_cast<double>(std::real(trace(x)));
+}
+
+template <Scalar T>
+MatrixStep step_of(const Tensor<T>& x, double left_out) {
+    MatrixStep step;
+    step.left_out = left_out;
+    step.tiles = x.tile_count();
+    step.trace = real_trace(x);
+    return step;
+}
+
+void complete_step(MatrixReport& report, const MatrixStep& step, double begin) {
+    auto& entered = report.history.back();
+    entered.planned |= step.planned;
+    entered.plan_seconds = step.plan_seconds;
+    entered.seconds = now_seconds() - begin;
 }
 
 template <Scalar T>
@@ -142,6 +208,7 @@ Tensor<T> KeptProduct<T>::operator()(const Tensor<T>& a, const Tensor<T>& b, con
         ContractOptions what;
         what.alpha = alpha_;
         what.conjugate_a = conjugate_a_;
+        what.result_symmetry = result_;
         if (a.communicator().size() > 1) what.result_distribution = b.distribution();
         planned_.reset();  // not both at a time
         planned_ = plan<T>(spec_, a, b, here, what);
@@ -153,16 +220,18 @@ Tensor<T> KeptProduct<T>::operator()(const Tensor<T>& a, const Tensor<T>& b, con
     auto ran = execute<T>(*planned_, a, b);
     report.flops += ran.report.flops;
     ++report.products;
+    if (!ran.report.devices.empty()) ++report.device_products;
     report.product_seconds += now_seconds() - start;
     rounding_ = std::abs(alpha_) * rounding_of_product<T>(a.shape(), b.shape(), spec_);
     return std::move(ran.tensor);
 }
 
 template <Scalar T>
-ErrorNorms drop_small_tiles(Tensor<T>& x, double filter, const Shape* before) {
+ErrorNorms drop_small_tiles(Tensor<T>& x, double filter, const Shape* before, int threads) {
     if (filter == 0) return {};
     const Shape& shape = x.shape();
-    const bool square = shape.grid().tiling(0) == shape.grid().tiling(1);
+    const bool symmetric = !shape.symmetry().none();
+    const bool square = !symmetric && shape.grid().tiling(0) == shape.grid().tiling(1);
     std::vector<std::int64_t> kept;
     kept.reserve(static_cast<std::size_t>(shape.tile_count()));
     for (std::int64_t s = 0; s < shape.tile_count(); ++s) {
@@ -184,14 +253,14 @@ ErrorNorms drop_small_tiles(Tensor<T>& x, double filter, const Shape* before) {
         if (next != kept.end() && *next == shape.tile(s).value)
             ++next;
         else
-            dropped.add(shape.tile(s), shape.norm_of(s));
+            dropped.add(shape.tile(s), shape.norm_of(s), symmetric);
     std::vector<double> norms(kept.size());
     x = Tensor<T>::generate(
-        Shape::from_sorted(shape.grid(), std::move(kept), std::move(norms)),
+        Shape::from_sorted(shape.grid(), std::move(kept), std::move(norms), shape.symmetry()),
         [&](const TileInfo& info, std::span<T> tile) {
             std::ranges::copy(x.tile(*x.shape().find(info.tile)), tile.begin());
         },
-        0, x.placement());
+        threads, x.placement());
     return dropped.bounds();
 }
 
@@ -219,50 +288,65 @@ ErrorNorms distance(const Tensor<T>& x, const Tensor<T>& given, int threads) {
     });
     x.impl().collect(norms);
     NormSums sums(x.grid());
-    for (std::int64_t s = 0; s < x.tile_count(); ++s) sums.add(x.shape().tile(s), norms[s]);
-    for (std::int64_t s = 0; s < y.tile_count(); ++s)
-        if (!x.shape().find(y.shape().tile(s))) sums.add(y.shape().tile(s), y.shape().norm_of(s));
+    const auto& symmetry = x.shape().symmetry();
+    for (std::int64_t s = 0; s < x.tile_count(); ++s) sums.add(x.shape().tile(s), norms[s], !symmetry.none());
+    for (std::int64_t s = 0; s < y.tile_count(); ++s) {
+        const auto tile = y.shape().tile(s);
+        if (!x.shape().find(symmetry.none() ? tile : symmetry.stand_in(x.grid(), tile)))
+            sums.add(tile, y.shape().norm_of(s));
+    }
     return sums.bounds();
 }
 
 template <Scalar T>
 void combine_into(double alpha, const Tensor<T>& given, double beta, Tensor<T>& y, int threads) {
     const T p = static_cast<RealOf<T>>(alpha), q = static_cast<RealOf<T>>(beta);
-    if (!std::ranges::includes(y.shape().ordinals(), given.shape().ordinals())) {
-        y = add<T>(q, y, p, given);
-        return;
-    }
+    const bool symmetric = !y.shape().symmetry().none();
     const DealtLike<T> dealt("add", given, y);
     const Tensor<T>& x = *dealt;
+    with_tiles(y,
+               symmetric ? upper_tiles(x.shape())
+                         : std::vector<std::int64_t>(x.shape().ordinals().begin(), x.shape().ordinals().end()),
+               threads);
     y.update_tiles(
         [&](const TileInfo& info, std::span<T> out) {
-            const auto slot = x.shape().find(info.tile);
-            if (!slot) {
+            if (const auto slot = x.shape().find(info.tile)) {
+                const T* a = x.impl().tile(*slot);
+                for (std::size_t i = 0; i < out.size(); ++i) out[i] = p * a[i] + q * out[i];
+            } else {
                 for (T& e : out) e *= q;
-                return;
             }
-            const T* a = x.impl().tile(*slot);
-            for (std::size_t i = 0; i < out.size(); ++i) out[i] = p * a[i] + q * out[i];
+            if (symmetric && info.coordinates[0] == info.coordinates[1]) symmetrise_tile(info.extents[0], out);
         },
         threads);
 }
 
 template <Scalar T>
 void subtract_from_identity(Tensor<T>& x, int threads) {
-    const auto square = x.grid().tiling(0).tile_count();
-    for (std::int64_t i = 0; i < square; ++i)
-        if (!x.shape().find(x.grid().ordinal({i, i}))) {  // rare: a diagonal tile that is zero
-            add_on_diagonal(x, T(0));
-            break;
-        }
+    std::vector<std::int64_t> diagonal;
+    for (std::int64_t i = 0; i < x.grid().tiling(0).tile_count(); ++i)
+        diagonal.push_back(x.grid().ordinal({i, i}).value);
+    with_tiles(x, std::move(diagonal), threads);
+    const bool symmetric = !x.shape().symmetry().none();
     x.update_tiles(
-        [](const TileInfo& info, std::span<T> tile) {
+        [&](const TileInfo& info, std::span<T> tile) {
             for (T& e : tile) e = -e;
             if (info.coordinates[0] != info.coordinates[1]) return;
             for (std::int64_t i = 0; i < info.extents[0]; ++i)
                 tile[static_cast<std::size_t>(i * (info.extents[1] + 1))] += T(1);
+            if (symmetric) symmetrise_tile(info.extents[0], tile);
         },
         threads);
+}
+
+template <Scalar T>
+void symmetrise_diagonal(Tensor<T>& x, int threads) {
+    if constexpr (is_complex<T>)
+        x.update_tiles(
+            [](const TileInfo& info, std::span<T> tile) {
+                if (info.coordinates[0] == info.coordinates[1]) symmetrise_tile(info.extents[0], tile);
+            },
+            threads);
 }
 
 template <Scalar T>
@@ -325,11 +409,14 @@ bool Convergence::done(MatrixReport& report, const MatrixStep& step) const {
     template Tensor<T> symmetrised(Tensor<T>, int);                                             \
     template Tensor<T> symmetric_part(const char*, const Tensor<T>&);                           \
     template ErrorNorms rounding_of_product<T>(const Shape&, const Shape&, const std::string&); \
+    template double real_trace(const Tensor<T>&);                                               \
+    template MatrixStep step_of(const Tensor<T>&, double);                                      \
     template class KeptProduct<T>;                                                              \
-    template ErrorNorms drop_small_tiles(Tensor<T>&, double, const Shape*);                     \
+    template ErrorNorms drop_small_tiles(Tensor<T>&, double, const Shape*, int);                \
     template ErrorNorms distance(const Tensor<T>&, const Tensor<T>&, int);                      \
     template void combine_into(double, const Tensor<T>&, double, Tensor<T>&, int);              \
     template void subtract_from_identity(Tensor<T>&, int);                                      \
+    template void symmetrise_diagonal(Tensor<T>&, int);                                         \
     template Tensor<T> identity_like(const Tensor<T>&, double);                                 \
     template Extremes interval_of(const Tensor<T>&, const MatrixOptions&, int);
 TESSERA_INSTANTIATE(float)

@@ -6,15 +6,11 @@
 #include "matrix/inverse_factor.hpp"
 #include "matrix/spectral_steps.hpp"
 #include "tessera/tensor/matrix.hpp"
+#include "tessera/tensor/symmetric.hpp"
 
 namespace tessera {
 
 namespace {
-
-template <Scalar T>
-double real_trace(const Tensor<T>& x) {
-    return static_cast<double>(std::real(trace(x)));
-}
 
 /// `first`: how far F is from what it stands for.
 template <Scalar T>
@@ -39,17 +35,15 @@ MatrixResult<T> project(const Tensor<T>& f, std::int64_t electrons, const Matrix
     scale(x, static_cast<T>(static_cast<RealOf<T>>(-1 / width)));
     add_on_diagonal(x, static_cast<T>(static_cast<RealOf<T>>(range.highest / width)));
 
-    KeptProduct<T> square("ik,kj->ij");
+    KeptProduct<T> square("ik,kj->ij", 1, false, matrix_symmetry<T>());  // a triangle of X X
     const Convergence convergence("purify", options, 2);
+    std::optional<Shape> kept;
     std::vector<SpectralStep> steps;
     std::vector<ErrorNorms> residuals;
     const auto wanted = static_cast<double>(electrons);
     for (double left_out = 0;;) {
         const double begin = now_seconds();
-        MatrixStep step;
-        step.left_out = left_out;
-        step.tiles = x.tile_count();
-        step.trace = real_trace(x);
+        MatrixStep step = step_of(x, left_out);
         auto next = square(x, x, here, report, step);
         const ErrorNorms rounded = square.rounding();
         const double squared = real_trace(next);
@@ -70,13 +64,16 @@ MatrixResult<T> project(const Tensor<T>& f, std::int64_t electrons, const Matrix
             break;
         }
         const bool squares = std::abs(squared - wanted) < std::abs(2 * step.trace - squared - wanted);
-        if (!squares) combine_into(2, x, -1, next, here.threads);
-        if constexpr (is_complex<T>) next = symmetrised(std::move(next), here.threads);
-        const auto dropped = drop_small_tiles(next, options.filter, &x.shape());
-        x = std::move(next);
+        if (squares)
+            symmetrise_diagonal(next, here.threads);
+        else
+            combine_into(2, x, -1, next, here.threads);
+        const auto dropped = drop_small_tiles(next, options.filter, kept ? &*kept : nullptr, here.threads);
+        kept = next.shape();
+        x = desymmetrise(next, here.threads);
         steps.push_back({squares ? SpectralStep::Map::square : SpectralStep::Map::mirrored_square, dropped + rounded});
         left_out = dropped.frobenius;
-        report.history.back().seconds = now_seconds() - begin;
+        complete_step(report, step, begin);
     }
     return out;
 }
@@ -86,6 +83,9 @@ MatrixResult<T> project(const Tensor<T>& f, std::int64_t electrons, const Matrix
 template <Scalar T>
 MatrixResult<T> purify(const Tensor<T>& f, std::int64_t electrons, const MatrixOptions& options,
                        const Resources& here) {
+    if (f.on_devices())
+        return through_host(
+            f, here, [&](const Tensor<T>& x, const Resources& there) { return purify(x, electrons, options, there); });
     const double start = now_seconds();
     require_options("purify", options);
     require_same_options("purify", f.communicator(), options);
@@ -97,6 +97,10 @@ MatrixResult<T> purify(const Tensor<T>& f, std::int64_t electrons, const MatrixO
 template <Scalar T>
 MatrixResult<T> purify(const Tensor<T>& f, const Tensor<T>& s, std::int64_t electrons, const MatrixOptions& options,
                        const Resources& here) {
+    if (f.on_devices() || s.on_devices())
+        return through_host(f.on_devices() ? f : s, here, [&](const Tensor<T>&, const Resources& there) {
+            return purify(to_host(f), to_host(s), electrons, options, there);
+        });
     const double start = now_seconds();
     require_options("purify", options);
     require_same_options("purify", f.communicator(), options);
@@ -113,9 +117,9 @@ MatrixResult<T> purify(const Tensor<T>& f, const Tensor<T>& s, std::int64_t elec
     const Tensor<T> symmetric = symmetric_part("purify", f);
     KeptProduct<T> right("ik,kj->ij"), left("ki,kj->ij", 1, is_complex<T>);
     auto half = right(symmetric, z, here, before, step);
-    ErrorNorms error = size * (right.rounding() + drop_small_tiles(half, options.filter, nullptr));
+    ErrorNorms error = size * (right.rounding() + drop_small_tiles(half, options.filter, nullptr, here.threads));
     auto inner = symmetrised(left(z, half, here, before, step), here.threads);
-    error = error + left.rounding() + drop_small_tiles(inner, options.filter, nullptr);
+    error = error + left.rounding() + drop_small_tiles(inner, options.filter, nullptr, here.threads);
     // Z* S Z = 1 + delta: (1 + delta)^(-1/2) F (1 + delta)^(-1/2) is what F stands for.
     const double d = factor.delta.spectral;
     const double inner_size = spectral_bound(inner.shape()) + error.spectral;
@@ -125,7 +129,7 @@ MatrixResult<T> purify(const Tensor<T>& f, const Tensor<T>& s, std::int64_t elec
     auto& report = out.report;
     KeptProduct<T> again("ik,kj->ij"), back("ik,jk->ij");
     auto first = again(z, out.matrix, here, report, step);
-    ErrorNorms last = size * (again.rounding() + drop_small_tiles(first, options.filter, nullptr));
+    ErrorNorms last = size * (again.rounding() + drop_small_tiles(first, options.filter, nullptr, here.threads));
     if constexpr (is_complex<T>) {
         Tensor<T> other = z;
         other.update_tiles([](const TileInfo&, std::span<T> tile) {
@@ -137,10 +141,11 @@ MatrixResult<T> purify(const Tensor<T>& f, const Tensor<T>& s, std::int64_t elec
     }
     last = last + back.rounding();
     out.matrix = symmetrised(std::move(out.matrix), here.threads);
-    last = last + drop_small_tiles(out.matrix, options.filter, nullptr);
+    last = last + drop_small_tiles(out.matrix, options.filter, nullptr, here.threads);
     report.error = size * size * (report.error + (2 + d) * factor.delta.frobenius) + last.frobenius;
     report.products += before.products;
     report.plans += before.plans;
+    report.device_products += before.device_products;
     report.flops += before.flops;
     report.plan_seconds += before.plan_seconds;
     report.product_seconds += before.product_seconds;

@@ -137,6 +137,7 @@ Extremes extremal_eigenvalues(const Tensor<T>& given, double relative_error, int
     require(relative_error > 0 && std::isfinite(relative_error),
             "extremal_eigenvalues: a relative error of {} cannot be reached, it must be above 0", relative_error);
     require(max_steps >= 1, "extremal_eigenvalues: {} steps, at least 1 is needed", max_steps);
+    if (given.on_devices()) return extremal_eigenvalues(to_host(given), relative_error, max_steps, threads);
     const Tensor<T> a = symmetric_part("extremal_eigenvalues", given);
     const Rows<T> rows(a, threads);
     const auto n = static_cast<std::size_t>(rows.size());
@@ -176,6 +177,7 @@ Extremes extremal_eigenvalues(const Tensor<T>& given, double relative_error, int
 
 template <Scalar T>
 Extremes gershgorin_interval(const Tensor<T>& given, int threads) {
+    if (given.on_devices()) return gershgorin_interval(to_host(given), threads);
     const Tensor<T> a = symmetric_part("gershgorin_interval", given);
     const Rows<T> rows(a, threads);
     const auto n = static_cast<std::size_t>(rows.size());

@@ -80,14 +80,15 @@ class RowWalk {
           flops_(count_.size()),
           parts_(count_.size()),
           at_(count_.size()),
-          wanted_(count_.size(), -1) {}
+          wanted_(count_.size(), -1),
+          upper_(has_upper_triangle()) {}
 
     /// Room for all that can be, once: growing would touch several times the memory.
     void reserve(const ContractionSpec& spec, std::int64_t memory) {
         if (options_.given) return;
         std::size_t all = 0, rows = 0;
         for (std::size_t i = 0; i < tiles_a_.entries.size(); ++i) {
-            if (const auto r = tiles_a_.row_of_b[i]; r >= 0) all += tiles_b_.rows[r].end - tiles_b_.rows[r].begin;
+            if (const auto r = tiles_a_.row_of_b[i]; r >= 0) all += tiles_b_.rows[r].end - first_of(tiles_b_.rows[r], i);
             rows += i == 0 || tiles_a_.row(i) != tiles_a_.row(i - 1);
         }
         if (!filtered_) {
@@ -141,7 +142,7 @@ class RowWalk {
             if (tiles_a_.row_of_b[i] < 0) continue;
             const auto rb = tiles_b_.rows[tiles_a_.row_of_b[i]];
             const double norm_a = a_.norm_of(tiles_a_.entries[i].slot);
-            for (std::size_t j = rb.begin; j < rb.end; ++j) {
+            for (std::size_t j = first_of(rb, i); j < rb.end; ++j) {
                 const auto col = columns[j];
                 if (wanted && wanted[col] != stamp) continue;
                 if (counts[col]++ == 0) {
@@ -180,8 +181,32 @@ class RowWalk {
         }
     }
 
+    /// Whether the result is a matrix of which the tiles on and above the diagonal are computed, with its rows from A
+    /// and its columns from B: then those below need not be looked at.
+    bool has_upper_triangle() const {
+        const auto elements = options_.symmetry.elements();
+        if (grid_.rank() != 2 || elements.size() != 2 || !(elements[1].order == Permutation({1, 0}))) return false;
+        const auto width = grid_.tiling(1).tile_count();
+        if (tiles_b_.columns.empty() || tiles_b_.columns.back() >= width) return false;
+        for (std::size_t i = 0; i < tiles_a_.entries.size(); ++i)
+            if (tiles_a_.row(i) % width != 0) return false;
+        return true;
+    }
+    /// The first tile of a row of B, where they stand by column, that is to be multiplied with entry i of A.
+    std::size_t first_of(const TilesOfB::Row& row, std::size_t i) const {
+        if (!upper_) return row.begin;
+        const auto diagonal = tiles_a_.row(i) / grid_.tiling(1).tile_count();
+        const auto begin = tiles_b_.column.begin();
+        return static_cast<std::size_t>(
+            std::partition_point(begin + static_cast<std::ptrdiff_t>(row.begin),
+                                 begin + static_cast<std::ptrdiff_t>(row.end),
+                                 [&](std::int32_t col) { return tiles_b_.columns[col] < diagonal; }) -
+            begin);
+    }
+
     bool is_computed(std::int64_t ordinal) const {
-        return options_.symmetry.none() || options_.symmetry.stand_in(grid_, TileOrdinal{ordinal}).value == ordinal;
+        return upper_ || options_.symmetry.none() ||
+               options_.symmetry.stand_in(grid_, TileOrdinal{ordinal}).value == ordinal;
     }
 
     /// Whether a tile can reach the filter, with what is there already; then also how small its products may be.
@@ -212,7 +237,7 @@ class RowWalk {
             const auto slot_a = tiles_a_.entries[i].slot;
             const double norm_a = a_.norm_of(slot_a);
             const double flops_a = 2.0 * static_cast<double>(a_.grid().tile_elements(a_.tile(slot_a)));
-            for (std::size_t j = rb.begin; j < rb.end; ++j) {
+            for (std::size_t j = first_of(rb, i); j < rb.end; ++j) {
                 const auto col = columns[j];
                 if (counts[col] == 0) continue;
                 if (filter > 0) {
@@ -255,6 +280,7 @@ class RowWalk {
     std::vector<double> parts_;  // a product below filter / parts cannot matter
     std::vector<std::int64_t> at_;
     std::vector<std::int64_t> wanted_;  // stamped with the row where the caller gave the tile
+    bool upper_;
 };
 
 /// Given tiles without a product are zero tiles of the result.

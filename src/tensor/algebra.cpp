@@ -42,7 +42,7 @@ void require_factor(const char* operation, const Symmetry& symmetry, T factor) {
 
 template <Scalar T>
 void require_same_symmetry(const char* operation, const Tensor<T>& x, const Tensor<T>& y) {
-    const auto &one = x.shape().symmetry(), &other = y.shape().symmetry();
+    const auto &one = x.tiles().symmetry(), &other = y.tiles().symmetry();
     require(one == other, "{}: one tensor has the symmetry '{}', the other '{}': desymmetrise them first", operation,
             one.text(), other.text());
 }
@@ -82,8 +82,8 @@ template <Scalar T>
 Tensor<T> add(T alpha, const Tensor<T>& x, T beta, const Tensor<T>& given) {
     require_same_grid("add", x, given);
     require_same_symmetry("add", x, given);
-    require_factor("add", x.shape().symmetry(), alpha);
-    require_factor("add", x.shape().symmetry(), beta);
+    require_factor("add", x.tiles().symmetry(), alpha);
+    require_factor("add", x.tiles().symmetry(), beta);
     const DealtLike<T> dealt("add", given, x);
     const Tensor<T>& y = *dealt;
     if (x.on_devices() || y.on_devices()) return resident::add(united(x.tiles(), y.tiles()), alpha, x, beta, y);
@@ -106,7 +106,7 @@ template <Scalar T>
 void axpy(T alpha, const Tensor<T>& given, Tensor<T>& y) {
     require_same_grid("axpy", given, y);
     require_same_symmetry("axpy", given, y);
-    require_factor("axpy", y.shape().symmetry(), alpha);
+    require_factor("axpy", y.tiles().symmetry(), alpha);
     const DealtLike<T> dealt("axpy", given, y);
     const Tensor<T>& x = *dealt;
     if (!std::ranges::includes(y.tiles().ordinals(), x.tiles().ordinals())) {

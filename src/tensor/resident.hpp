@@ -58,6 +58,9 @@ template <Scalar T>
 Tensor<T> part(const Shape& shape, const Tensor<T>& x);
 }  // namespace resident
 
+/// Each element becomes itself divided by terms[0][p] + terms[1][q] + ... where it is x[p][q]..., wherever its tile is.
+TESSERA_API void divide_by_sums(Tensor<double>& x, std::span<const std::vector<double>> terms, int threads = 0);
+
 template <Scalar T>
 void update_by_way_of_host(Tensor<T>& x, const std::function<void(const TileInfo&, std::span<T>)>& change, int threads);
 

@@ -1,8 +1,10 @@
 // Algebra of tensors that live on devices: one launch for many tiles of a device, the host's loop for tiles it has.
 
 #include <algorithm>
+#include <array>
 #include <functional>
 
+#include "base/check.hpp"
 #include "device/host_store.hpp"
 #include "kernels/tile_math.hpp"
 #include "tensor/resident.hpp"
@@ -167,3 +169,58 @@ TESSERA_INSTANTIATE(std::complex<float>)
 TESSERA_INSTANTIATE(std::complex<double>)
 
 }  // namespace tessera::resident
+
+namespace tessera {
+
+void divide_by_sums(Tensor<double>& x, std::span<const std::vector<double>> terms, int threads) {
+    const int rank = x.rank();
+    require(rank >= 1 && rank <= DivideJob::kMostIndices && static_cast<int>(terms.size()) == rank,
+            "divide_by_sums: {} terms for a tensor of rank {}", terms.size(), rank);
+    for (int d = 0; d < rank; ++d)
+        require(static_cast<std::int64_t>(terms[static_cast<std::size_t>(d)].size()) == x.grid().tiling(d).extent(),
+                "divide_by_sums: {} numbers for {} elements of index {}", terms[static_cast<std::size_t>(d)].size(),
+                x.grid().tiling(d).extent(), d);
+    using Terms = std::array<const double*, DivideJob::kMostIndices>;
+    const auto job_of = [&](const TileInfo& info, double* tile, const Terms& from) {
+        DivideJob job;
+        job.out = tile;
+        job.indices = rank;
+        job.n = 1;
+        for (int d = 0; d < rank; ++d) {
+            job.term[d] = from[static_cast<std::size_t>(d)] + info.begin[d];
+            job.extent[d] = static_cast<std::int32_t>(info.extents[d]);
+            job.n *= info.extents[d];
+        }
+        return job;
+    };
+    Terms here{};
+    for (int d = 0; d < rank; ++d) here[static_cast<std::size_t>(d)] = terms[static_cast<std::size_t>(d)].data();
+    if (!x.on_devices())
+        return x.update_tiles(
+            [&](const TileInfo& info, std::span<double> tile) { divide_on_host(job_of(info, tile.data(), here)); },
+            threads);
+    auto& to = x.impl();
+    const auto info_of = [&](std::int64_t s) { return tile_info(to.shape.grid(), to.shape.tile(s)); };
+    for_each_home(
+        *to.places, to.shape.tile_count(), to.one_rank(), to.placement.devices,
+        [&](std::int64_t s) { divide_on_host(job_of(info_of(s), to.tile(s), here)); },
+        [&](DeviceStore& store, std::span<const std::int64_t> slots) {
+            std::int64_t numbers = 0;
+            for (const auto& t : terms) numbers += static_cast<std::int64_t>(t.size());
+            const auto room = store.allocate(8 * numbers, "terms of denominators");
+            auto* at = reinterpret_cast<double*>(room.get());
+            Terms there{};
+            for (std::size_t d = 0; d < terms.size(); ++d) {
+                store.copy_in(at, terms[d].data(), static_cast<std::int64_t>(8 * terms[d].size()));
+                there[d] = at;
+                at += terms[d].size();
+            }
+            std::vector<DivideJob> jobs;
+            for (const auto s : slots)
+                jobs.push_back(job_of(info_of(s), static_cast<double*>(static_cast<void*>(to.device_tile(s))), there));
+            store.divide(jobs);
+        });
+    x.tiles_changed();
+}
+
+}  // namespace tessera

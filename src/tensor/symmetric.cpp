@@ -19,6 +19,12 @@ void see(const TileView& view, const T* stored, const IndexVector& extents, T* t
     IndexVector strides = stored_strides, at = IndexVector::filled(extents.size(), 0);
     for (int d = 0; d < extents.size(); ++d) strides[view.order[d]] = stored_strides[d];
     const auto factor = static_cast<RealOf<T>>(view.factor);
+    if (extents.size() == 2) {
+        for (std::int64_t i = 0; i < extents[0]; ++i)
+            for (std::int64_t j = 0; j < extents[1]; ++j)
+                *tile++ = factor * conjugate_if(stored[i * strides[0] + j * strides[1]], view.conjugate);
+        return;
+    }
     const auto elements = extents.product();
     std::int64_t from = 0;
     for (std::int64_t e = 0; e < elements; ++e) {
@@ -46,27 +52,35 @@ void make_symmetric(const Symmetry& symmetry, const TileInfo& info, std::span<T>
 }
 
 template <Scalar T>
-Tensor<T> desymmetrise(const Tensor<T>& x) {
+Tensor<T> desymmetrise(const Tensor<T>& x, int threads) {
     if (x.shape().symmetry().none()) return x;
     const auto whole = whole_shape(x.shape());
     const auto& shape = whole.shape;
     const auto& views = whole.views;
     auto out = std::make_unique<typename Tensor<T>::Impl>(shape, x.placement());
     out->clear_padding();
+    std::vector<std::int64_t> stored(static_cast<std::size_t>(shape.tile_count()));  // slots of those that are
+    for (std::int64_t s = 0, next = 0; s < shape.tile_count(); ++s)
+        if (views.is_stored(static_cast<std::int32_t>(s))) stored[static_cast<std::size_t>(s)] = next++;
     const auto fill = [&](const Tensor<T>& from, int only) {
-        parallel_for(out->local_count(), 0, 1, [&](std::int64_t i) {
+        parallel_for(out->local_count(), threads, 16, [&](std::int64_t i) {
             const auto slot = out->local_slot(i);
             if (only >= 0 && views.view[static_cast<std::size_t>(slot)] != only) return;
-            const auto place = from.shape().find(shape.tile(views.place(static_cast<std::int32_t>(slot))));
-            see(views[slot], from.impl().tile(*place), shape.grid().tile_extents(shape.tile(slot)), out->tile(slot));
+            const auto place = stored[static_cast<std::size_t>(views.place(static_cast<std::int32_t>(slot)))];
+            see(views[slot], from.impl().tile(place), shape.grid().tile_extents(shape.tile(slot)), out->tile(slot));
         });
     };
     // On ranks view by view: the stored tiles move to the owners of those that are seen so in them.
     if (out->one_rank())
         fill(x, -1);
     else
-        for (std::size_t v = 0; v < views.views.size(); ++v)
-            fill(redistribute(x, x.distribution().permuted(views.views[v].order)), static_cast<int>(v));
+        for (std::size_t v = 0; v < views.views.size(); ++v) {
+            const auto there = x.distribution().permuted(views.views[v].order);
+            if (there == x.distribution())
+                fill(x, static_cast<int>(v));
+            else
+                fill(redistribute(x, there), static_cast<int>(v));
+        }
     return Tensor<T>(std::move(out));
 }
 
@@ -110,7 +124,7 @@ Tensor<T> with_symmetry(const Tensor<T>& x, const Symmetry& symmetry, double tol
 #define TESSERA_INSTANTIATE(T)                                                    \
     template void see(const TileView&, const T*, const IndexVector&, T*);         \
     template void make_symmetric(const Symmetry&, const TileInfo&, std::span<T>); \
-    template Tensor<T> desymmetrise(const Tensor<T>&);                            \
+    template Tensor<T> desymmetrise(const Tensor<T>&, int);                       \
     template Tensor<T> with_symmetry(const Tensor<T>&, const Symmetry&, double);  \
     template Tensor<T> from_stored(Tensor<T>, const Symmetry&);
 TESSERA_INSTANTIATE(float)

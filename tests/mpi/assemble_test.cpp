@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "support/draw.hpp"
+#include "support/message.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/comm/world.hpp"
 #include "tessera/tensor/builder.hpp"
@@ -17,16 +18,7 @@ namespace tessera {
 namespace {
 
 using testing::Draw;
-
-template <class Call>
-std::string message(Call&& call) {
-    try {
-        call();
-    } catch (const Error& e) {
-        return e.what();
-    }
-    return "";
-}
+using testing::message;
 
 template <class T>
 struct Assemble : ::testing::Test {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "support/draw.hpp"
+#include "support/message.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/comm/world.hpp"
 #include "tessera/contract/batch.hpp"
@@ -11,16 +12,7 @@ namespace tessera {
 namespace {
 
 using testing::Draw;
-
-template <class Call>
-std::string message(Call&& call) {
-    try {
-        call();
-    } catch (const Error& e) {
-        return e.what();
-    }
-    return "";
-}
+using testing::message;
 
 template <class T>
 struct Batch : ::testing::Test {

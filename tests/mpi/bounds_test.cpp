@@ -4,6 +4,7 @@
 #include <map>
 
 #include "support/draw.hpp"
+#include "support/message.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/comm/world.hpp"
 #include "tessera/contract/contract.hpp"
@@ -12,16 +13,7 @@ namespace tessera {
 namespace {
 
 using testing::Draw;
-
-template <class Call>
-std::string message(Call&& call) {
-    try {
-        call();
-    } catch (const Error& e) {
-        return e.what();
-    }
-    return "";
-}
+using testing::message;
 
 /// A copy with zeros where an element is outside, and without the tiles that are: the slow way.
 template <class T>

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "support/ranks_folder.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/comm/world.hpp"
 #include "tessera/io/hdf5.hpp"
@@ -15,30 +16,7 @@
 namespace tessera {
 namespace {
 
-/// A folder that rank 0 made and removes, the same name on all ranks.
-class Folder {
-  public:
-    Folder() {
-        Communicator& ranks = mpi_world();
-        std::vector<std::byte> name;
-        if (ranks.rank() == 0) {
-            char path[] = "/tmp/tessera-mpi-io-XXXXXX";
-            const char* made = ::mkdtemp(path);
-            const auto* bytes = reinterpret_cast<const std::byte*>(made);
-            name.assign(bytes, bytes + std::char_traits<char>::length(made));
-        }
-        ranks.broadcast(name, 0);
-        path_.assign(reinterpret_cast<const char*>(name.data()), name.size());
-    }
-    ~Folder() {
-        mpi_world().barrier();
-        if (mpi_world().rank() == 0) std::filesystem::remove_all(path_);
-    }
-    std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
-  private:
-    std::string path_;
-};
+using Folder = testing::RanksFolder;
 
 std::string contents(const std::string& path) {
     std::ifstream in(path, std::ios::binary);
@@ -60,8 +38,8 @@ Shape some_shape(std::uint64_t skip) {
 }
 
 template <class T>
-struct RanksFiles : testing::Test {};
-using Scalars = testing::Types<float, double, std::complex<float>, std::complex<double>>;
+struct RanksFiles : ::testing::Test {};
+using Scalars = ::testing::Types<float, double, std::complex<float>, std::complex<double>>;
 TYPED_TEST_SUITE(RanksFiles, Scalars);
 
 TYPED_TEST(RanksFiles, SameBytesAndSameTensorBack) {

@@ -20,13 +20,6 @@ struct Layouts : ::testing::Test {
 using Scalars = ::testing::Types<float, double, std::complex<float>, std::complex<double>>;
 TYPED_TEST_SUITE(Layouts, Scalars);
 
-Tiling tiling(Draw& draw, std::int64_t extent) {
-    std::vector<std::int64_t> sizes;
-    for (std::int64_t left = extent; left > 0; left -= sizes.back())
-        sizes.push_back(1 + draw.below(static_cast<int>(std::min<std::int64_t>(left, 9))));
-    return Tiling::from_sizes(sizes);
-}
-
 /// Calls visit(place in this rank's array, row, column).
 template <class Visit>
 void for_each_element(const BlockCyclic& l, int rank, Visit&& visit) {
@@ -57,7 +50,7 @@ TYPED_TEST(Layouts, BlockCyclicThereAndBack) {
         l.grid_columns = size / l.grid_rows;
         l.first_row = draw.below(l.grid_rows);
         l.first_column = draw.below(l.grid_columns);
-        const TileGrid grid{tiling(draw, l.rows), tiling(draw, l.columns)};
+        const TileGrid grid{draw.tiling(l.rows), draw.tiling(l.columns)};
         const auto one = Tensor<T>::random(draw.shape(grid, 0.6), seed);
         const auto dense = one.to_dense();
         l.leading = l.local_rows(me) + 3;
@@ -83,7 +76,7 @@ TYPED_TEST(Layouts, CompressedRowsThereAndBack) {
         SCOPED_TRACE(seed);
         Draw draw(seed);
         const std::int64_t rows = 5 + draw.below(60), columns = 1 + draw.below(60);
-        const TileGrid grid{tiling(draw, rows), tiling(draw, columns)};
+        const TileGrid grid{draw.tiling(rows), draw.tiling(columns)};
         const auto one = Tensor<T>::random(draw.shape(grid, 0.4), seed);
         const auto dense = one.to_dense();
         // Any cut of the rows, in any order of ranks.

@@ -6,8 +6,9 @@
 #include <cmath>
 #include <limits>
 
-#include "base/hash.hpp"
 #include "support/draw.hpp"
+#include "support/insulator.hpp"
+#include "support/message.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/comm/world.hpp"
 #include "tessera/contract/contract.hpp"
@@ -18,23 +19,8 @@ namespace tessera {
 namespace {
 
 using testing::Draw;
-
-template <class Call>
-std::string message(Call&& call) {
-    try {
-        call();
-    } catch (const Error& e) {
-        return e.what();
-    }
-    return "";
-}
-
-Tiling tiling(Draw& draw, std::int64_t extent) {
-    std::vector<std::int64_t> sizes;
-    for (std::int64_t left = extent; left > 0; left -= sizes.back())
-        sizes.push_back(1 + draw.below(static_cast<int>(std::min<std::int64_t>(left, 7))));
-    return Tiling::from_sizes(sizes);
-}
+using testing::insulator;
+using testing::message;
 
 template <class T>
 struct MatrixFunctions : ::testing::Test {
@@ -120,7 +106,7 @@ TYPED_TEST(MatrixFunctions, OfKnownSpectra) {
         SCOPED_TRACE(seed);
         Draw draw(seed);
         const std::int64_t n = seed == 1 ? 1 : 9 + draw.below(20);
-        const Tiling t = tiling(draw, n);
+        const Tiling t = draw.tiling(n);
         typename TestFixture::Basis basis(draw, n);
         std::vector<double> mixed, positive;
         for (std::int64_t i = 0; i < n; ++i) {
@@ -178,7 +164,7 @@ TYPED_TEST(MatrixFunctions, DensityMatricesWithOverlaps) {
     using T = TypeParam;
     Draw draw(5);
     const std::int64_t n = 22, electrons = 8;
-    const Tiling t = tiling(draw, n);
+    const Tiling t = draw.tiling(n);
     typename TestFixture::Basis basis(draw, n), other(draw, n);
     std::vector<double> energies, overlaps;
     for (std::int64_t i = 0; i < n; ++i) {
@@ -203,28 +189,6 @@ TYPED_TEST(MatrixFunctions, DensityMatricesWithOverlaps) {
     const auto one = purify(two.one, s.one, electrons);
     this->expect(many, one, exact.to_dense(), "purify with an overlap", 20);
     EXPECT_NEAR(std::abs(trace(one.matrix, s.one)), static_cast<double>(electrons), 100 * this->kEps);
-}
-
-/// A matrix whose elements fall off from the diagonal, as those of an insulator do.
-template <class T>
-Tensor<T> insulator(std::int64_t n, const Tiling& t, const Placement& where, double middle) {
-    const TileGrid grid{t, t};
-    return Tensor<T>::generate(
-        Shape::dense(grid),
-        [&](const TileInfo& info, std::span<T> tile) {
-            for (std::int64_t i = 0; i < info.extents[0]; ++i)
-                for (std::int64_t j = 0; j < info.extents[1]; ++j) {
-                    const auto row = info.begin[0] + i, column = info.begin[1] + j;
-                    const auto lo = std::min(row, column), hi = std::max(row, column);
-                    double e =
-                        0.3 *
-                        to_signed_unit(combine(static_cast<std::uint64_t>(n + lo), static_cast<std::uint64_t>(hi))) *
-                        std::exp(-1.0 * static_cast<double>(hi - lo));
-                    if (row == column) e += middle + (row % 2 == 0 ? -1 : 1) * (middle == 0 ? 1 : 0.3);
-                    tile[static_cast<std::size_t>(i * info.extents[1] + j)] = static_cast<RealOf<T>>(e);
-                }
-        },
-        0, where);
 }
 
 TYPED_TEST(MatrixFunctions, BoundsHoldWithFilters) {
@@ -262,7 +226,7 @@ TYPED_TEST(MatrixFunctions, SameBitsWithFilters) {
     using T = TypeParam;
     const std::int64_t n = 90;
     Draw draw(3);
-    const Tiling t = tiling(draw, n);
+    const Tiling t = draw.tiling(n);
     const Placement where(this->ranks, Distribution::even({t, t}, this->ranks.size()));
     const auto many = insulator<T>(n, t, where, 0), one = insulator<T>(n, t, {}, 0);
     MatrixOptions options;

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "support/draw.hpp"
+#include "support/message.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/comm/world.hpp"
 #include "tessera/contract/contract.hpp"
@@ -15,23 +16,7 @@ namespace tessera {
 namespace {
 
 using testing::Draw;
-
-template <class Call>
-std::string message(Call&& call) {
-    try {
-        call();
-    } catch (const Error& e) {
-        return e.what();
-    }
-    return "";
-}
-
-Tiling tiling(Draw& draw, std::int64_t extent) {
-    std::vector<std::int64_t> sizes;
-    for (std::int64_t left = extent; left > 0; left -= sizes.back())
-        sizes.push_back(1 + draw.below(static_cast<int>(std::min<std::int64_t>(left, 7))));
-    return Tiling::from_sizes(sizes);
-}
+using testing::message;
 
 template <class T>
 bool same_bits(const T& x, const T& y) {
@@ -77,7 +62,7 @@ TYPED_TEST(Matrix, DiagonalTraceTriangle) {
         SCOPED_TRACE(seed);
         Draw draw(seed);
         const std::int64_t n = seed == 1 ? 0 : seed == 2 ? 1 : 2 + draw.below(30);
-        const TileGrid grid{tiling(draw, n), tiling(draw, n)};
+        const TileGrid grid{draw.tiling(n), draw.tiling(n)};
         auto x = this->random(draw, grid, 0.5);
         T sum{};
         std::vector<T> line;
@@ -121,7 +106,7 @@ TYPED_TEST(Matrix, TraceOfAProductAndNorms) {
     for (unsigned seed = 1; seed <= 8; ++seed) {
         SCOPED_TRACE(seed);
         Draw draw(seed);
-        const Tiling rows = tiling(draw, 1 + draw.below(30)), columns = tiling(draw, 1 + draw.below(30));
+        const Tiling rows = draw.tiling(1 + draw.below(30)), columns = draw.tiling(1 + draw.below(30));
         const auto a = this->random(draw, {rows, columns}, 0.6), b = this->random(draw, {columns, rows}, 0.6);
         T sum{};
         double most = 0, size = 0;
@@ -167,7 +152,7 @@ TYPED_TEST(Matrix, RowsColumnsAndElements) {
     for (unsigned seed = 1; seed <= 6; ++seed) {
         SCOPED_TRACE(seed);
         Draw draw(seed);
-        const Tiling rows = tiling(draw, 1 + draw.below(30)), columns = tiling(draw, 1 + draw.below(30));
+        const Tiling rows = draw.tiling(1 + draw.below(30)), columns = draw.tiling(1 + draw.below(30));
         const auto a = this->random(draw, {rows, columns}, 0.6), b = this->random(draw, {rows, columns}, 0.6);
         std::vector<T> r, c;
         for (std::int64_t i = 0; i < a.rows; ++i) r.push_back(this->number(draw.unit() - 0.5));

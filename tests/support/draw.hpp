@@ -1,6 +1,7 @@
 #pragma once
 // Random grids, shapes and distributions for tests on several ranks.
 
+#include <algorithm>
 #include <random>
 
 #include "tessera/tensor/tensor.hpp"
@@ -14,6 +15,13 @@ class Draw {
     int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
     double unit() { return static_cast<double>(random_()) / 4294967296.0; }
 
+    /// Tiles of up to 8 elements.
+    Tiling tiling(std::int64_t extent) {
+        std::vector<std::int64_t> sizes;
+        for (std::int64_t left = extent; left > 0; left -= sizes.back())
+            sizes.push_back(1 + below(static_cast<int>(std::min<std::int64_t>(left, 8))));
+        return Tiling::from_sizes(sizes);
+    }
     TileGrid grid() {
         std::vector<Tiling> tilings;
         const int rank = below(5);

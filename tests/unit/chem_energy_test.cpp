@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/shared_data.hpp"
 #include "chem/basis.hpp"
@@ -497,6 +498,92 @@ TEST(Energy, GoesOnFromACheckpoint) {
     other.atoms[0].at[2] += 1;
     EXPECT_THROW(energy(other, o), UserError);
     fs::remove(path);
+}
+
+/// Killed in (T) and started again: the same bits, and no piece is done twice.
+TEST(Energy, TriplesGoOnFromTheirRecord) {
+    const auto path = (fs::temp_directory_path() / ("tessera_triples_" + std::to_string(getpid()) + ".h5")).string();
+    const auto record = path + ".triples";
+    fs::remove(path);
+    fs::remove(record);
+    const auto m = molecule("h2o");
+    for (const auto kind : {IntegralKind::df, IntegralKind::conventional}) {
+        EnergyOptions o;
+        o.frozen_core = true;
+        o.integrals = kind;
+        const auto whole = energy(m, o);
+        o.checkpoint = path;
+        // The progress of (T) is told behind its pieces: the first that is told ends the run.
+        bool triples = false;
+        o.log = [&](const std::string& line) {
+            if (line == "(T)") triples = true;
+            if (triples && line.find('%') != std::string::npos) throw std::runtime_error("killed");
+        };
+        EXPECT_THROW(energy(m, o), std::runtime_error);
+        ASSERT_TRUE(fs::exists(record));
+        o.log = nullptr;
+        const auto rest = energy(m, o);
+        EXPECT_EQ(rest.iterations, 0);  // CCSD stands
+        EXPECT_EQ(rest.ccsd, whole.ccsd);
+        EXPECT_EQ(rest.triples, whole.triples);
+        EXPECT_EQ(rest.total, whole.total);
+        EXPECT_FALSE(fs::exists(record));
+        // Of another threshold: CCSD goes on.
+        triples = false;
+        o.converge = 1e-9;
+        EXPECT_EQ(energy(m, o).triples_recorded, 0);
+        o.converge = 1e-8;
+        // A record that is none is refused, and left as it is.
+        std::ofstream(record) << "no record";
+        EXPECT_THROW(energy(m, o), UserError);
+        EXPECT_TRUE(fs::exists(record));
+        fs::remove(record);
+        fs::remove(path);
+    }
+}
+
+/// Integrals over functions that are made anew give the energies of those that are stored.
+TEST(Energy, DirectHartreeFockIsThatOfStoredIntegrals) {
+    for (const auto method : {Method::rhf, Method::mp2, Method::ccsd_t}) {
+        EnergyOptions o;
+        o.method = method;
+        o.basis = method == Method::ccsd_t ? "sto-3g" : "def2-svp";
+        o.scf = AoStorage::stored;
+        const auto m = molecule(method == Method::rhf ? "ch4" : "h2o");
+        const auto stored = energy(m, o);
+        EXPECT_FALSE(stored.scf_direct);
+        o.scf = AoStorage::direct;
+        std::optional<EnergyResult> first;
+        for (const int threads : {1, 2}) {
+            o.here.threads = threads;
+            const auto direct = energy(m, o);
+            EXPECT_TRUE(direct.scf_direct);
+            EXPECT_NEAR(direct.rhf, stored.rhf, 1e-10);
+            EXPECT_NEAR(direct.mp2, stored.mp2, 1e-9);
+            EXPECT_NEAR(direct.total, stored.total, 2e-9);
+            if (first) {
+                EXPECT_EQ(direct.rhf, first->rhf);
+            }
+            first = direct;
+        }
+    }
+    // Where they do not fit they are not stored.
+    EnergyOptions o;
+    o.method = Method::rhf;
+    o.converge = 1e-4;
+    o.here.threads = 2;
+    const auto m = molecule("c2h6");
+    const auto stored = energy(m, o);
+    EXPECT_FALSE(stored.scf_direct);
+    o.here.memory = stored.memory_estimate - 1;
+    const auto direct = energy(m, o);
+    EXPECT_TRUE(direct.scf_direct);
+    EXPECT_LE(direct.memory_estimate, o.here.memory);
+    o.scf = AoStorage::stored;
+    EXPECT_THROW(energy(m, o), BudgetError);
+    o.integrals = IntegralKind::df;
+    o.scf = AoStorage::direct;
+    EXPECT_THROW(energy(m, o), UserError);
 }
 
 TEST(Energy, WhereItRunsIsCheckedFirstAndAMachineFileReadOnce) {

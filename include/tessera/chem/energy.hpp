@@ -23,6 +23,10 @@ std::string name(Method method);
 /// How the product of amplitudes with integrals over four virtual orbitals is made.
 enum class Abcd { stored, direct };
 
+/// Conventional integrals over basis functions: stored once, or made anew in each Hartree-Fock iteration and in the
+/// transformation; automatic: stored where they fit.
+enum class AoStorage { automatic, stored, direct };
+
 /// Integrals over basis functions as they are, or fitted with auxiliary functions, which need three indices only.
 enum class IntegralKind { conventional, df };
 
@@ -38,7 +42,8 @@ struct EnergyOptions {
     /// With IntegralKind::df: the auxiliary sets of Fock matrices and of correlation, found as `basis` is. Empty: those
     /// that go with the basis, where it has a name.
     std::string jkfit, rifit;
-    Abcd abcd = Abcd::stored;  // of conventional integrals
+    Abcd abcd = Abcd::stored;              // of conventional integrals
+    AoStorage scf = AoStorage::automatic;  // of conventional integrals
     /// With Abcd::direct: integral tiles whose bound per element is below this are not made.
     double screen = 0;
     /// With Method::ri_mp2: tiles of (P|mn) whose norm is below this are left out.
@@ -97,6 +102,12 @@ struct EnergyResult {
     /// Of these, what ran on devices; bytes that the contractions moved there and back.
     std::int64_t device_contractions = 0, device_loaded_bytes = 0, device_stored_bytes = 0;
     double device_contraction_flops = 0, device_triples_flops = 0;
+    double ccsd_flops = 0;    // of contractions, in all iterations of CCSD
+    bool scf_direct = false;  // integrals over basis functions were made anew
+    /// Share of the pieces of (T) that a run before this one had done.
+    double triples_recorded = 0;
+    /// B, amplitudes and all between them lived on the first device.
+    bool ccsd_on_device = false;
     /// Bytes this was expected to take at most, for the whole process. With that much as EnergyOptions::memory it runs
     /// in the same way; with less the vectors of DIIS go to disk, or it is refused with the smallest that works.
     std::int64_t memory_estimate = 0;

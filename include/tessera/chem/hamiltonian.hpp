@@ -24,6 +24,10 @@ struct Hamiltonian {
 /// machine has).
 Hamiltonian read_fcidump(const std::string& path, std::int64_t memory = 0);
 
+/// A TREXIO file (its HDF5 back end) of a closed shell and real orbitals: mo_1e_int, mo_2e_int_eri, electron and
+/// nucleus. UserError and BudgetError as above.
+Hamiltonian read_trexio(const std::string& path, std::int64_t memory = 0);
+
 /// Hartree-Fock from the determinant of the first orbitals on, then what `options.method` says. Of the options those
 /// that are about basis functions and atoms are refused: sets, density fitting, direct integrals, frozen cores,
 /// checkpoints.

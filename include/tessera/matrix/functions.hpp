@@ -53,6 +53,7 @@ struct MatrixReport {
     double gap() const { return lumo - homo; }
     std::vector<MatrixStep> history;
     std::int64_t products = 0, plans = 0;  // products of matrices; of them planned anew
+    std::int64_t device_products = 0;      // of them computed on devices
     double flops = 0, plan_seconds = 0, product_seconds = 0, seconds = 0;
 };
 
@@ -74,7 +75,9 @@ struct MatrixResult {
 };
 
 // All of them take square matrices with the same tiles along rows and columns. "Symmetric" is up to 1e-10 of the norm
-// (1e-5 in single precision), and means hermitian where elements are complex.
+// (1e-5 in single precision), and means hermitian where elements are complex. With devices among the resources products
+// run there, with the bits of the cores; the rest of an iteration runs on the host. A matrix that lives on devices is
+// brought from there, multiplied there, and the result goes there.
 
 /// The sign of a symmetric matrix without eigenvalue 0: its eigenvectors, with eigenvalues 1 and -1.
 template <Scalar T>

@@ -11,7 +11,7 @@ namespace TESSERA_API tessera {
 
 /// All tiles of x, without symmetry; dealt as x is. Collective.
 template <Scalar T>
-TESSERA_API Tensor<T> desymmetrise(const Tensor<T>& x);
+TESSERA_API Tensor<T> desymmetrise(const Tensor<T>& x, int threads = 0);
 
 /// The tiles of x that are stored with this symmetry: with_symmetry(x, "ij=ji"). UserError naming a tile where x does
 /// not have it: a tile differs from what it follows from by a norm of more than tolerance times norm(x). Collective.

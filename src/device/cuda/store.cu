@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "base/hash.hpp"
 #include "base/units.hpp"
@@ -199,6 +201,16 @@ class CudaStore final : public DeviceStore {
             });
     }
 
+    void divide(std::span<const DivideJob> jobs) override {
+        use();
+        in_portions<cuda::device::DivideJobs>(
+            jobs, [](const DivideJob& j) { return j.n; },
+            [&](const cuda::device::DivideJobs& portion, unsigned count, std::int64_t largest) {
+                cuda::device::divide_kernel<<<grid(largest, count), 256, 0, stream_>>>(portion);
+                check(cudaGetLastError(), "quotients of tensors");
+            });
+    }
+
     void squares(ScalarKind kind, std::span<const ElementJob> jobs, std::span<double> sums,
                  std::span<double> tops) override {
         use();
@@ -278,10 +290,8 @@ class CudaStore final : public DeviceStore {
         }
         auto out = std::make_shared<CudaProducts>();
         out->launch = grouped.plan(multiprocessors_);
-        std::vector<std::byte> image(static_cast<std::size_t>(out->launch.bytes));
-        grouped.write_image(image.data());
         out->image = allocate(out->launch.bytes, "descriptions of products");
-        copy_in(out->image.get(), image.data(), out->launch.bytes);
+        send(out->image.get(), out->launch.bytes, [&](std::byte* image) { grouped.write_image(image); });
         return out;
     }
     void run(const std::shared_ptr<Products>& products) override {
@@ -298,10 +308,43 @@ class CudaStore final : public DeviceStore {
     }
     void trim() noexcept {
         if (cudaSetDevice(id_) != cudaSuccess || cudaStreamSynchronize(stream_) != cudaSuccess) return;
+        {
+            const std::lock_guard lock(staging_mutex_);
+            for (auto& s : staging_) {
+                if (s.memory) cudaFreeHost(std::exchange(s.memory, nullptr));
+                s.bytes = 0;
+            }
+        }
         cudaMemPoolTrimTo(pool_, 0);
     }
 
   private:
+    /// Pinned memory that descriptions pass through: the host goes on while the device has work before them.
+    struct Staging {
+        void* memory = nullptr;
+        std::size_t bytes = 0;
+        cudaEvent_t sent = nullptr;
+    };
+    /// Calls write(memory) and sends what it wrote behind all that is under way.
+    template <class Write>
+    void send(void* to, std::int64_t bytes, const Write& write) {
+        const auto n = static_cast<std::size_t>(bytes);
+        const std::lock_guard lock(staging_mutex_);
+        Staging& s = staging_[staging_turn_++ % kStagings];
+        if (!s.sent) check(cudaEventCreateWithFlags(&s.sent, cudaEventDisableTiming), "event");
+        check(cudaEventSynchronize(s.sent), "send descriptions to the device");
+        if (s.bytes < n) {
+            if (s.memory) cudaFreeHost(std::exchange(s.memory, nullptr));
+            s.bytes = 0;
+            const auto room = std::max<std::size_t>(std::size_t{1} << 20, std::bit_ceil(n));
+            check(cudaHostAlloc(&s.memory, room, cudaHostAllocDefault), "pinned memory for descriptions");
+            s.bytes = room;
+        }
+        write(static_cast<std::byte*>(s.memory));
+        check(cudaMemcpyAsync(to, s.memory, n, cudaMemcpyHostToDevice, stream_), "send descriptions to the device");
+        check(cudaEventRecord(s.sent, stream_), "event");
+    }
+
     void use() const { check(cudaSetDevice(id_), "set device"); }
     static cudaStream_t on(void* stream) { return static_cast<cudaStream_t>(stream); }
     dim3 grid(std::int64_t elements, unsigned jobs) const {
@@ -318,6 +361,10 @@ class CudaStore final : public DeviceStore {
     cudaStream_t stream_ = nullptr;
     cudaMemPool_t pool_ = nullptr;
     std::atomic<std::int64_t> used_{0};
+    static constexpr std::size_t kStagings = 8;
+    std::mutex staging_mutex_;
+    Staging staging_[kStagings];
+    std::size_t staging_turn_ = 0;
 };
 
 /// Those that were opened; they live as long as the process.

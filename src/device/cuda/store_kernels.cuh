@@ -54,6 +54,10 @@ inline constexpr int kArgumentBytes = 3584;  // of the 4096 that a kernel's argu
 inline constexpr int kElementJobs = kArgumentBytes / static_cast<int>(sizeof(ElementJob));
 inline constexpr int kStridedJobs = kArgumentBytes / static_cast<int>(sizeof(StridedJob));
 inline constexpr int kFillJobs = kArgumentBytes / static_cast<int>(sizeof(FillJob));
+inline constexpr int kDivideJobs = kArgumentBytes / static_cast<int>(sizeof(DivideJob));
+struct DivideJobs {
+    DivideJob job[kDivideJobs];
+};
 struct ElementJobs {
     ElementJob job[kElementJobs];
 };
@@ -94,12 +98,24 @@ __global__ void strided_kernel(const __grid_constant__ StridedJobs jobs) {
     const StridedJob& job = jobs.job[blockIdx.y];
     const auto* x = static_cast<const T*>(job.x);
     for (long long point = blockIdx.x * 256ll + threadIdx.x; point < job.kept; point += gridDim.x * 256ll) {
-        long long in = 0, out = 0, rest = point;
-        for (int l = job.kept_loops - 1; l >= 0; --l) {
-            const long long extent = job.loop[l].extent, at = rest % extent;
-            rest /= extent;
-            in += at * job.loop[l].in;
-            out += at * job.loop[l].out;
+        long long in = 0, out = 0;
+        if (job.kept <= 0x7fffffffll) {  // divisions of 32 bits are several times as fast
+            unsigned rest = static_cast<unsigned>(point);
+            for (int l = job.kept_loops - 1; l >= 0; --l) {
+                const unsigned extent = static_cast<unsigned>(job.loop[l].extent), left = rest / extent;
+                const long long at = rest - left * extent;
+                rest = left;
+                in += at * job.loop[l].in;
+                out += at * job.loop[l].out;
+            }
+        } else {
+            long long rest = point;
+            for (int l = job.kept_loops - 1; l >= 0; --l) {
+                const long long extent = job.loop[l].extent, at = rest % extent;
+                rest /= extent;
+                in += at * job.loop[l].in;
+                out += at * job.loop[l].out;
+            }
         }
         T* to = static_cast<T*>(job.out) + out;
         if (job.copies) {
@@ -108,8 +124,7 @@ __global__ void strided_kernel(const __grid_constant__ StridedJobs jobs) {
         }
         T sum = job.adds ? *to : A::zero();
         for (long long s = 0; s < job.summed; ++s) {
-            long long along = in;
-            rest = s;
+            long long along = in, rest = s;
             for (int l = job.kept_loops + job.summed_loops - 1; l >= job.kept_loops; --l) {
                 along += rest % job.loop[l].extent * job.loop[l].in;
                 rest /= job.loop[l].extent;
@@ -117,6 +132,27 @@ __global__ void strided_kernel(const __grid_constant__ StridedJobs jobs) {
             sum = A::plus(sum, x[along]);
         }
         *to = sum;
+    }
+}
+
+/// Tiles of at most 2^31 elements.
+inline __global__ void divide_kernel(const __grid_constant__ DivideJobs jobs) {
+    const DivideJob& job = jobs.job[blockIdx.y];
+    for (long long i = blockIdx.x * 256ll + threadIdx.x; i < job.n; i += gridDim.x * 256ll) {
+        int at[DivideJob::kMostIndices];
+        unsigned rest = static_cast<unsigned>(i);
+#pragma unroll
+        for (int d = DivideJob::kMostIndices - 1; d >= 0; --d)
+            if (d < job.indices) {
+                const unsigned extent = static_cast<unsigned>(job.extent[d]), left = rest / extent;
+                at[d] = static_cast<int>(rest - left * extent);
+                rest = left;
+            }
+        double sum = job.term[0][at[0]];
+#pragma unroll
+        for (int d = 1; d < DivideJob::kMostIndices; ++d)
+            if (d < job.indices) sum += job.term[d][at[d]];
+        job.out[i] /= sum;
     }
 }
 

@@ -39,18 +39,27 @@ FusedEngine::FusedEngine(const BlockTiling& tiling, std::span<const FusedTerm> t
         for (int n = 0; n < kBlockRank; ++n)
             if (n != t.vec) (((term.a_indices >> n & 1U) != 0) == plan.p_is_a ? plan.p : plan.q).indices.push_back(n);
         for (Side* side : {&plan.p, &plan.q}) {
-            side->offsets = {0};
-            for (int n : side->indices) {  // first index fastest
-                std::vector<int> longer;
-                for (int x = 0; x < t.tile[n]; ++x)
-                    for (int o : side->offsets) longer.push_back(o + x * t.in_stride[n]);
-                side->offsets = std::move(longer);
+            unsigned ragged = 0;
+            for (int n : side->indices) {
+                side->bits |= 1U << n;
+                if (inside(n) < t.tile[n]) ragged |= 1U << n;
+            }
+            for (unsigned last = 0; last < side->offsets.size(); ++last) {
+                if ((last & ~ragged) != 0) continue;
+                auto& offsets = side->offsets[last];
+                offsets = {0};
+                for (int n : side->indices) {  // first index fastest
+                    std::vector<int> longer;
+                    for (int x = 0; x < ((last >> n & 1U) != 0 ? inside(n) : t.tile[n]); ++x)
+                        for (int o : offsets) longer.push_back(o + x * t.in_stride[n]);
+                    offsets = std::move(longer);
+                }
             }
         }
         Piece piece;
         piece.term = static_cast<int>(number);
-        piece.m = static_cast<int>(plan.p.offsets.size());
-        piece.n = static_cast<int>(plan.q.offsets.size());
+        piece.m = static_cast<int>(plan.p.offsets[0].size());
+        piece.n = static_cast<int>(plan.q.offsets[0].size());
         std::int64_t p_slices = t.per_block[t.vec], q_slices = 1;
         for (int n : plan.p.indices) p_slices *= t.per_block[n];
         for (int n : plan.q.indices) q_slices *= t.per_block[n];
@@ -118,6 +127,12 @@ FusedEngine::FusedEngine(const BlockTiling& tiling, std::span<const FusedTerm> t
     });
 }
 
+int FusedEngine::inside(int n) const {
+    const auto rest = static_cast<int>(tiling_.extents[n] % tiling_.tile[n]);
+    // The kernel takes 1, 2 and multiples of 4: tiles are powers of two, and so must be what is left of one.
+    return rest > 0 && (rest & (rest - 1)) == 0 ? rest : tiling_.tile[n];
+}
+
 void FusedEngine::pack_tile(const Piece& piece, bool p_side, std::int64_t tile, double* out) const {
     const BlockTiling& t = tiling_;
     const TermPlan& plan = plans_[static_cast<std::size_t>(piece.term)];
@@ -129,9 +144,13 @@ void FusedEngine::pack_tile(const Piece& piece, bool p_side, std::int64_t tile, 
     const auto& count = p_side ? piece.p_count : piece.q_count;
 
     BlockExtents origin{};
+    std::array<int, kBlockRank> taken = t.tile;  // positions along each index
+    int positions = 1;
     for (int n = 0; n < kBlockRank; ++n) {
         origin[n] = tile % count[n] * t.tile[n];
         tile /= count[n];
+        if (origin[n] + t.tile[n] > t.extents[n]) taken[n] = inside(n);
+        if ((side.bits >> n & 1U) != 0) positions *= taken[n];
     }
     const std::int64_t step = operand.sum_stride;
     const double* source = operand.data + piece.sum_begin * step;
@@ -143,15 +162,14 @@ void FusedEngine::pack_tile(const Piece& piece, bool p_side, std::int64_t tile, 
         lane_step = operand.stride[t.vec];
         source += origin[t.vec] * lane_step;
     }
-    const int positions = p_side ? piece.m : piece.n;
     const int panel = std::min(positions, 4), k = piece.k;
     // Source offset of each position, or `outside` where the tile sticks out of the tensor.
     constexpr std::int64_t outside = INT64_MIN;
     std::vector<std::int64_t> at{0};
     for (int n : side.indices) {
         std::vector<std::int64_t> longer;
-        longer.reserve(at.size() * static_cast<std::size_t>(t.tile[n]));
-        for (int x = 0; x < t.tile[n]; ++x)
+        longer.reserve(at.size() * static_cast<std::size_t>(taken[n]));
+        for (int x = 0; x < taken[n]; ++x)
             for (std::int64_t o : at)
                 longer.push_back(
                     o == outside || origin[n] + x >= t.extents[n] ? outside : o + (origin[n] + x) * operand.stride[n]);
@@ -194,7 +212,11 @@ void FusedEngine::add(const BlockExtents& block, double* buffer) const {
         std::array<int, kBlockRank> x{};
         for (bool more = true; more;) {
             double* c = buffer;
-            for (int n = 0; n < kBlockRank; ++n) c += x[n] * t.sub_stride[n];
+            unsigned last = 0;
+            for (int n = 0; n < kBlockRank; ++n) {
+                c += x[n] * t.sub_stride[n];
+                if (n != t.vec && first[n] + x[n] + 1 == t.tiles[n] && inside(n) < t.tile[n]) last |= 1U << n;
+            }
             for (std::size_t number = groups_[g]; number < groups_[g + 1]; ++number) {
                 const Piece& piece = pieces_[number];
                 const TermPlan& plan = plans_[static_cast<std::size_t>(piece.term)];
@@ -204,7 +226,9 @@ void FusedEngine::add(const BlockExtents& block, double* buffer) const {
                     p += (first[n] + x[n]) * piece.p_step[n];
                     q += (first[n] + x[n]) * piece.q_step[n];
                 }
-                kernel_(c, p, q, piece.m, piece.n, piece.k, plan.p.offsets.data(), plan.q.offsets.data());
+                const auto &rows = plan.p.offsets[last & plan.p.bits], &columns = plan.q.offsets[last & plan.q.bits];
+                kernel_(c, p, q, static_cast<int>(rows.size()), static_cast<int>(columns.size()), piece.k, rows.data(),
+                        columns.data());
             }
             more = false;
             for (int n = 0; n < kBlockRank && !more; ++n) {

@@ -119,13 +119,18 @@ class FusedEngine {
     };
     struct Side {
         std::vector<int> indices;  // without the vector index
-        std::vector<int> offsets;  // in the sub-block, one per position
+        /// In the sub-block, one per position: by the indices (as bits) whose tile is the last one and sticks out.
+        /// Positions outside are left out, so that a list is as long as there is work.
+        std::array<std::vector<int>, 1 << kBlockRank> offsets;
+        unsigned bits = 0;  // of its indices
     };
     struct TermPlan {
         bool p_is_a = true;
         Side p, q;
     };
     void pack_tile(const Piece& piece, bool p_side, std::int64_t tile, double* out) const;
+    /// Whether the last tile of an index sticks out, and positions outside are left out: then it is inside by so many.
+    int inside(int n) const;
 
     BlockTiling tiling_;
     std::vector<FusedTerm> terms_;

@@ -30,8 +30,9 @@ int choose_vector(const BlockExtents& extents, const TilingWishes& wishes) {
 }
 
 int choose_tile(std::int64_t extent) {
-    // Short tiles reload operands more often; padding computes zeros.
-    const double four = padding(extent, 4), two = 1.1 * padding(extent, 2), one = 1.3;
+    // Short tiles reload operands more often; padding computes zeros, but for a half of a last tile of two, which is
+    // left out.
+    const double four = padding(extent, 4), two = extent > 1 ? 1.1 : 2.2, one = 1.3;
     if (four <= two && four <= one) return 4;
     return two <= one ? 2 : 1;
 }
