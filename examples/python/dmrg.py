@@ -23,6 +23,7 @@ if options.sites < 2 or options.sites % 2:
     parser.error(f"--sites {options.sites}: an even number from 2 on is needed")
 if options.bond < 1 or options.sweeps < 1:
     parser.error("--bond and --sweeps: at least 1")
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that wait busily take cores from NumPy's, which does the SVDs
 if options.threads:
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # of NumPy's BLAS too
         os.environ[name] = str(options.threads)
