@@ -394,9 +394,8 @@ Action add_energy(CLI::App& app) {
     command->add_option("--filter", o->filter,
                         "of ri-mp2: leave out tiles of three-index integrals with a norm below this (default: 1e-10)");
     command->add_option("--checkpoint", e.checkpoint, "keep the amplitudes here (.h5); go on from them if it is there")
-        ->check([](const std::string& path) {
-            return path.empty() ? std::string("'' is no name of a file") : std::string();
-        });
+        ->check(check_name);
+    for (auto* file : {fcidump, trexio, qcschema}) file->check(check_name);
     command->add_option("--scratch", e.scratch,
                         "folder for what does not fit in --memory: vectors of DIIS (default: that of temporary files)");
     command->add_option("--tile", e.tile, "about this many orbitals in a tile")

@@ -208,10 +208,13 @@ def test_questions_that_have_no_answer():
     out = run("--qcschema", "-", "--quiet", "--memory", "1KiB", code=3, given=changed())
     assert out["error"]["error_type"] == "resource_error"
     assert "--method" in run("--qcschema", "-", "--method", "mp2", code=2, given="{}")
+    for option in ("--fcidump", "--trexio", "--qcschema"):
+        assert "'' is no name of a file" in run(option, "", code=2)
 
 
-def test_qcengine_harness(monkeypatch):
+def test_qcengine_harness(monkeypatch, tmp_path):
     qcengine = pytest.importorskip("qcengine")
+    monkeypatch.chdir(tmp_path)  # other programs that it asks for their versions write files
     monkeypatch.setenv("PATH", f"{pathlib.Path(PROGRAM).parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.syspath_prepend(str(pathlib.Path(__file__).parents[2] / "examples" / "python"))
     import qcengine_tessera
