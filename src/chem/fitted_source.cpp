@@ -7,6 +7,7 @@
 #include "chem/orbitals.hpp"
 #include "storage/buffer.hpp"
 #include "storage/dry_run.hpp"
+#include "tessera/tensor/slice.hpp"
 
 namespace tessera::chem {
 
@@ -171,7 +172,10 @@ DressedFock FittedSource::dress(const RealTensor& t1, TensorWork& w) {
     ac_ = b_.vv;
     w.add_product("Qkc,ka->Qac", b_.ov, t1, ac_, -1);
 
-    const RealTensor o = beside(orbitals_.occupied, t1), v = beside(orbitals_.virtuals, t1);
+    const auto tiled = [&](const RealTensor& x) {
+        return field_->tiles() == field_->functions() ? x : retile(x, TileGrid{field_->tiles(), x.grid().tiling(1)});
+    };
+    const RealTensor o = beside(tiled(orbitals_.occupied), t1), v = beside(tiled(orbitals_.virtuals), t1);
     const RealTensor g = field_->of_product(w.product("mc,lc->ml", v, t1), o, w);
     const RealTensor go = w.product("mn,nj->mj", g, o), gv = w.product("mn,nc->mc", g, v);
     DressedFock f;

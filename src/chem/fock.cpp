@@ -7,12 +7,14 @@
 #include "base/check.hpp"
 #include "chem/linear_algebra.hpp"
 #include "storage/dry_run.hpp"
+#include "tessera/tensor/slice.hpp"
 
 namespace tessera::chem {
 
 namespace {
 
 constexpr std::int64_t kFieldTile = 64;  // of orbitals
+constexpr std::int64_t kWideTile = 128;  // of functions, unpacked: what a device's kernel likes
 
 /// A symmetric matrix by pairs; those off the diagonal stand for two.
 RealTensor packed(const RealTensor& x, const PairIndex& pairs) {
@@ -160,8 +162,36 @@ RealTensor FittedField::of(const RealTensor& density, const RealTensor* orbitals
 
 void FittedField::unpack(std::optional<int> device, int threads) {
     ensure(share_.slices == 1 && share_.ranks == 1, "slices of B are not unpacked");
-    const auto made = slices_[0].unpacked();
-    whole_ = RealTensor::generate(made.shape, made.make, threads);
+    const PairIndex& pairs = pairs_;
+    const PairParts& b = slices_[0];
+    const Tiling &narrow = pairs.single(), wide = even_tiling(narrow.extent(), kWideTile);
+    whole_ = RealTensor::generate(
+        Shape::dense(TileGrid{b.part(0).grid().tiling(0), wide, wide}),
+        [&](const TileInfo& info, std::span<double> out) {
+            std::ranges::fill(out, 0.0);
+            const auto m0 = info.begin[1], m1 = m0 + info.extents[1], n0 = info.begin[2], n1 = n0 + info.extents[2];
+            const auto matrix = info.extents[1] * info.extents[2];
+            // Tiles of pairs are of a higher and a lower tile of functions: each lies here, turned round, or both.
+            for (std::int64_t p = 0; p < pairs.pairs().tile_count(); ++p) {
+                const auto i0 = pairs.begin(pairs.tile_i(p)), i1 = i0 + pairs.size(pairs.tile_i(p));
+                const auto j0 = pairs.begin(pairs.tile_j(p)), j1 = j0 + pairs.size(pairs.tile_j(p));
+                const bool straight = i1 > m0 && i0 < m1 && j1 > n0 && j0 < n1;
+                const bool turned = j1 > m0 && j0 < m1 && i1 > n0 && i0 < n1;
+                const auto values = straight || turned ? b.tile({info.coordinates[0]}, p) : std::span<const double>();
+                if (values.empty()) continue;
+                const auto columns = static_cast<std::int64_t>(values.size()) / info.extents[0];
+                pairs.for_each(p, [&](std::int64_t i, std::int64_t j, std::int64_t place) {
+                    const auto put = [&](std::int64_t m, std::int64_t n) {
+                        if (m < m0 || m >= m1 || n < n0 || n >= n1) return;
+                        double* to = out.data() + (m - m0) * info.extents[2] + n - n0;
+                        for (std::int64_t q = 0; q < info.extents[0]; ++q) to[q * matrix] = values[q * columns + place];
+                    };
+                    put(i0 + i, j0 + j);
+                    put(j0 + j, i0 + i);
+                });
+            }
+        },
+        threads);
     if (device) whole_ = to_devices(whole_, {*device});
     slices_[0].clear();
 }
@@ -179,13 +209,17 @@ RealTensor FittedField::of_whole(const RealTensor& left, const RealTensor& right
 }
 
 RealTensor FittedField::of_product(const RealTensor& left, const RealTensor& right, TensorWork& work) {
-    if (whole_.on_devices() && !left.on_devices()) {
-        const auto& there = whole_.placement().devices;
-        const RealTensor moved = to_devices(left, there);
-        return to_host(&left == &right ? of_whole(moved, moved, work)
-                                       : of_whole(moved, to_devices(right, there), work));
+    if (whole_.rank() > 0) {
+        if (left.on_devices() == whole_.on_devices() && left.grid().tiling(0) == tiles())
+            return of_whole(left, right, work);
+        const auto moved = [&](const RealTensor& x) {
+            RealTensor y = retile(x, TileGrid{tiles(), x.grid().tiling(1)});
+            return whole_.on_devices() ? to_devices(y, whole_.placement().devices) : y;
+        };
+        const RealTensor there = moved(left);
+        const RealTensor out = &left == &right ? of_whole(there, there, work) : of_whole(there, moved(right), work);
+        return retile(to_host(out), TileGrid{functions(), functions()});
     }
-    if (whole_.rank() > 0) return of_whole(left, right, work);
     const RealTensor density = work.product("mi,ni->mn", left, right);
     const RealTensor d = packed(add(0.5, density, 0.5, work.permuted("nm->mn", density)), pairs_);
     if (share_.slices == 1 && share_.ranks == 1) return of_slice(slices_[0], left, right, d, work);

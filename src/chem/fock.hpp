@@ -67,6 +67,8 @@ class FittedField final : public Field {
     /// From here on with B(Q|mn) for all m and n, twice the memory and no unpacking: on this device, which does the
     /// work for orbitals of the host too, or on the host.
     void unpack(std::optional<int> device, int threads);
+    /// The tiles of functions that it works with: what comes in them is not laid anew.
+    const Tiling& tiles() const { return whole_.rank() > 0 ? whole_.grid().tiling(1) : functions(); }
     void agree(std::span<double> numbers) const override;
 
   private:

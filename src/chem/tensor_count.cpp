@@ -31,15 +31,7 @@ bool TensorWork::shares(std::string_view spec, const RealOperand& a, const RealO
     return workers_.rank_count() > 1 && work_of(spec, a.shape(), &b.shape()) >= workers_.share_from;
 }
 
-/// ADR 10: results of long sums, and small ones, are made beside the C that is added to.
-bool TensorWork::adds_in_place(const RealOperand& a, const RealOperand& b, const RealTensor& c) {
-    const auto elements = [](const RealOperand& x) { return x.shape().grid().element_total(); };
-    return a.stored() && b.stored() && c.tile_bytes() > (1 << 20) &&
-           elements(a) + elements(b) < 16 * c.grid().element_total();
-}
-
-RealTensor TensorWork::counted(std::string_view spec, const RealOperand& a, const RealOperand* b, const Shape* only,
-                               bool in_place) {
+RealTensor TensorWork::counted(std::string_view spec, const RealOperand& a, const RealOperand* b, const Shape* only) {
     const ContractionSpec parsed(spec);
     const TileGrid grid =
         b ? parsed.result_grid(a.shape().grid(), b->shape().grid()) : parsed.result_grid(a.shape().grid());
@@ -47,12 +39,6 @@ RealTensor TensorWork::counted(std::string_view spec, const RealOperand& a, cons
     most_threads_ = std::max(most_threads_, team);
     const auto result = [&] { return RealTensor::generate(only ? *only : Shape::dense(grid), {}); };
     const Buffer made(made_bytes(&a, team) + made_bytes(b, team));
-    if (in_place) {  // a tile for each thread
-        std::int64_t largest = 1;
-        for (int d = 0; d < grid.rank(); ++d) largest *= grid.tiling(d).largest_tile();
-        const Buffer tiles(8 * team * largest);
-        return {};
-    }
     if (!b || !shares(spec, a, *b)) return result();
     // What this rank was dealt of the operands and of the result, and what it gets of the smaller operand; then the
     // whole result as an array, which comes in batches: two on their way, one passed on.

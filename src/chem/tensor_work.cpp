@@ -146,10 +146,6 @@ RealTensor TensorWork::product(std::string_view spec, const RealOperand& a, cons
 void TensorWork::add_product(std::string_view spec, const RealOperand& a, const RealOperand& b, RealTensor& c,
                              double alpha) {
     if (DryRun::current()) {
-        if (!shares(spec, a, b) && adds_in_place(a, b, c)) {
-            counted(spec, a, &b, nullptr, true);
-            return;
-        }
         RealTensor product = counted(spec, a, &b);
         c = shares(spec, a, b) ? add(1.0, product, 1.0, c) : std::move(product);
         return;

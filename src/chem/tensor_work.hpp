@@ -61,9 +61,7 @@ class TensorWork {
 
   private:
     /// What the same contraction would hold, counted (tensor_count.cpp).
-    RealTensor counted(std::string_view spec, const RealOperand& a, const RealOperand* b, const Shape* only = nullptr,
-                       bool in_place = false);
-    static bool adds_in_place(const RealOperand& a, const RealOperand& b, const RealTensor& c);
+    RealTensor counted(std::string_view spec, const RealOperand& a, const RealOperand* b, const Shape* only = nullptr);
     /// Whether ranks share it.
     bool shares(std::string_view spec, const RealOperand& a, const RealOperand& b) const;
     void note(ContractReport report, double start);

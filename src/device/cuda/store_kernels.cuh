@@ -97,12 +97,22 @@ __global__ void strided_kernel(const __grid_constant__ StridedJobs jobs) {
     using A = Arithmetic<T>;
     const StridedJob& job = jobs.job[blockIdx.y];
     const auto* x = static_cast<const T*>(job.x);
+    // n / extent for n < 2^31 is the upper half of n times this, shifted: exact (Granlund and Montgomery).
+    __shared__ unsigned factor[StridedJob::kMostLoops], shift[StridedJob::kMostLoops];
+    if (static_cast<int>(threadIdx.x) < job.kept_loops) {
+        const unsigned extent = static_cast<unsigned>(job.loop[threadIdx.x].extent);
+        const int bits = extent > 1 ? 32 - __clz(static_cast<int>(extent - 1)) : 0;
+        factor[threadIdx.x] = extent > 1 ? static_cast<unsigned>(((1ull << (31 + bits)) + extent - 1) / extent) : 0u;
+        shift[threadIdx.x] = static_cast<unsigned>(bits - 1);
+    }
+    __syncthreads();
     for (long long point = blockIdx.x * 256ll + threadIdx.x; point < job.kept; point += gridDim.x * 256ll) {
         long long in = 0, out = 0;
-        if (job.kept <= 0x7fffffffll) {  // divisions of 32 bits are several times as fast
+        if (job.kept <= 0x7fffffffll) {
             unsigned rest = static_cast<unsigned>(point);
             for (int l = job.kept_loops - 1; l >= 0; --l) {
-                const unsigned extent = static_cast<unsigned>(job.loop[l].extent), left = rest / extent;
+                const unsigned extent = static_cast<unsigned>(job.loop[l].extent);
+                const unsigned left = extent > 1 ? __umulhi(rest, factor[l]) >> shift[l] : rest;
                 const long long at = rest - left * extent;
                 rest = left;
                 in += at * job.loop[l].in;
