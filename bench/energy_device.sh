@@ -28,6 +28,7 @@ energy() {
     limited "$most" tessera energy "$molecules/$molecule.xyz" --integrals df --frozen-core --devices 0 --json "$@" > "$out/$file.json" 2> "$out/$file.log"
     status=$?
     [ $status -eq 0 ] || failed=1
+    sed -i "s|$here/||" "$out/$file.json"  # results name no machine's folders
     echo "$file: status $status"
     grep -E "RHF|transformed|CCSD|^ *[0-9]+ +-|\(T\)|%" "$out/$file.log" | tail -40
     grep -E '"(seconds|ccsd|integrals|scf|transform|triples|contractions|total|iterations|peak_bytes|ccsd_lives_there|triples_recorded)"' "$out/$file.json" | tr -d '\n '
