@@ -24,6 +24,7 @@
 #include "tessera/base/cpu.hpp"
 #include "tessera/contract/arrays.hpp"
 #include "tessera/contract/contract.hpp"
+#include "tessera/index/automatic_tiling.hpp"
 #include "tessera/index/contraction_spec.hpp"
 #include "timing.hpp"
 
@@ -80,6 +81,12 @@ class Peer {
     FILE *in_, *out_;
 };
 
+TileGrid one_tile(const IndexVector& extents) {
+    std::vector<Tiling> tilings;
+    for (const auto n : extents) tilings.push_back(Tiling{n});
+    return TileGrid(std::move(tilings));
+}
+
 template <Scalar T>
 Json bench_case(const ContractionCase& c, const ContractionsOptions& o, Peer* peer,
                 const std::map<std::string, std::string>& ways, const Roofline& roof) {
@@ -106,11 +113,21 @@ Json bench_case(const ContractionCase& c, const ContractionsOptions& o, Peer* pe
                         return e;
                     }()},
                    {"type", o.type}});
+    std::map<std::string, std::pair<Tensor<T>, Tensor<T>>> tensors;
+    if (o.tiles) {
+        const auto tiled = [&](const TileGrid& grid_a, const TileGrid& grid_b) {
+            return std::pair{Tensor<T>::from_dense(grid_a, a.elements()), Tensor<T>::from_dense(grid_b, b.elements())};
+        };
+        tensors.emplace("tiles", tiled(automatic_grid(c.spec, 0, ea), automatic_grid(c.spec, 1, eb)));
+        tensors.emplace("one_tile", tiled(one_tile(ea), one_tile(eb)));
+    }
     std::map<std::string, std::vector<double>> seconds;
     for (int round = 0; round < o.rounds; ++round) {
         seconds["into"].push_back(
             timed(o.seconds, [&] { contract_into(c.spec, a.view(), b.view(), into.view(), here); }));
         seconds["fresh"].push_back(timed(o.seconds, [&] { contract(c.spec, a.view(), b.view(), here); }));
+        for (const auto& [way, operands] : tensors)
+            seconds[way].push_back(timed(o.seconds, [&] { contract(c.spec, operands.first, operands.second, here); }));
         for (const auto& [way, name] : ways)
             for (const bool given : {true, false}) {
                 if (given && way == "torch") continue;  // it has no such call
@@ -196,6 +213,10 @@ Json bench_contractions(const ContractionsOptions& o) {
         ratios("into", way, "over_" + way);
         ratios("fresh", way + "_fresh", "over_" + way + "_fresh");
     }
+    if (o.tiles) {
+        ratios("tiles", "fresh", "tiles_over_arrays");
+        ratios("one_tile", "tiles", "one_tile_over_tiles");
+    }
     const auto mean = [&](const std::string& way) {
         double logs = 0;
         int n = 0;
@@ -203,7 +224,8 @@ Json bench_contractions(const ContractionsOptions& o) {
             if (one["gflops"].contains(way)) logs += std::log(one["gflops"][way].get<double>()), ++n;
         if (n > 0) summary["geomean_gflops"][way] = std::exp(logs / n);
     };
-    for (const std::string way : {"into", "fresh", "tblis", "tblis_fresh", "numpy", "numpy_fresh", "torch_fresh"})
+    for (const std::string way :
+         {"into", "fresh", "tiles", "one_tile", "tblis", "tblis_fresh", "numpy", "numpy_fresh", "torch_fresh"})
         mean(way);
     // How near to the floor: of each family the worst, with the result's memory given and fresh.
     for (const Json& one : result["cases"])

@@ -10,6 +10,7 @@ namespace tessera::bench {
 
 struct ContractionsOptions {
     bool peers = false;
+    bool tiles = false;  // also time tensors: in automatic tiles, and each in one tile
     bool quiet = false;
     int threads = 0;
     int rounds = 5;         // medians of these

@@ -78,6 +78,7 @@ Action add_contractions(CLI::App& app) {
     auto o = std::make_shared<Options>();
     auto* command = app.add_subcommand("contractions", "ordinary dense contractions, of arrays where they lie");
     command->add_flag("--peers", o->bench.peers, "time TBLIS (pytblis), NumPy and PyTorch too, where Python has them");
+    command->add_flag("--tiles", o->bench.tiles, "time tensors too: in automatic tiles, and each in one tile");
     command->add_option("--python", o->bench.python, "the Python that has the peers")->capture_default_str();
     command->add_option("--type", o->bench.type, "float32 float64 complex64 complex128")
         ->capture_default_str()

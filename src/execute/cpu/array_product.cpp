@@ -5,129 +5,21 @@
 #include <cmath>
 #include <complex>
 #include <cstdlib>
-#include <numeric>
 #include <vector>
 
 #include "base/parallel.hpp"
+#include "execute/cpu/array_cut.hpp"
+#include "execute/cpu/array_in_order.hpp"
 #include "kernels/gemm.hpp"
 #include "storage/buffer.hpp"
-#include "tessera/kernels/transpose.hpp"
 
 namespace tessera {
 
 namespace {
 
+using namespace arrays;
 using kernels::Axes;
 using kernels::MatrixLayout;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-/// A range of each index of a group.
-struct Box {
-    std::array<std::int64_t, kMaxRank> begin{}, extent{};
-};
-
-/// What a box is in one of the arrays.
-std::int64_t offset_of(const ArrayLabels& g, const Box& box, int array) {
-    std::int64_t at = 0;
-    for (int i = 0; i < g.count; ++i) at += box.begin[i] * g.label[i].stride[array];
-    return at;
-}
-
-/// Neighbours that walk memory as one become one axis.
-Axes axes_of(const ArrayLabels& g, const Box& box, int array) {
-    Axes axes;
-    for (int i = 0; i < g.count; ++i) {
-        if (box.extent[i] == 1) continue;
-        const kernels::Axis next{box.extent[i], g.label[i].stride[array]};
-        if (axes.count > 0 && axes.axis[axes.count - 1].stride == next.extent * next.stride)
-            axes.axis[axes.count - 1] = {axes.axis[axes.count - 1].extent * next.extent, next.stride};
-        else
-            axes.push_back(next);
-    }
-    return axes;
-}
-
-/// How the indices of a group are cut: blocks of so many steps each.
-struct Cut {
-    std::array<std::int64_t, kMaxRank> size{}, parts{};
-    std::int64_t total = 1;    // blocks
-    std::int64_t largest = 1;  // elements of one
-
-    void set(const ArrayLabels& g) {
-        total = largest = 1;
-        for (int i = 0; i < g.count; ++i) {
-            parts[i] = ceil_div(g.label[i].extent, size[i]);
-            if (parts[i] > 0) size[i] = ceil_div(g.label[i].extent, parts[i]);
-            total *= parts[i];
-            largest *= size[i];
-        }
-    }
-    /// Of block number n, the last index fastest.
-    Box box(const ArrayLabels& g, std::int64_t n) const {
-        Box out;
-        for (int i = g.count - 1; i >= 0; --i) {
-            out.begin[i] = n % parts[i] * size[i];
-            out.extent[i] = std::min(size[i], g.label[i].extent - out.begin[i]);
-            n /= parts[i];
-        }
-        return out;
-    }
-};
-
-int unit_label(const ArrayLabels& g, int array) {
-    for (int i = 0; i < g.count; ++i)
-        if (g.label[i].stride[array] == 1) return i;
-    return -1;
-}
-
-/// Blocks of about `target` elements that lie together in C and are read by whole lines from the group's operand.
-Cut cut(const ArrayLabels& g, int array, std::int64_t target) {
-    constexpr std::int64_t kLine = 32;
-    Cut out;
-    out.size.fill(1);
-    const int first[2] = {unit_label(g, 2), unit_label(g, array)};
-    std::int64_t taken = 1;
-    const auto grow = [&](int i, std::int64_t most) {
-        const auto others = taken / out.size[i];
-        out.size[i] = std::clamp(std::min(most, target / others), out.size[i], g.label[i].extent);
-        taken = others * out.size[i];
-    };
-    for (const int i : first)
-        if (i >= 0) grow(i, g.label[i].extent <= 2 * kLine ? g.label[i].extent : kLine);
-    // Then along C: runs of it that are short would have to be copied.
-    std::array<int, kMaxRank> order{};
-    for (int i = 0; i < g.count; ++i) order[i] = i;
-    std::sort(order.begin(), order.begin() + g.count,
-              [&](int x, int y) { return std::abs(g.label[x].stride[2]) < std::abs(g.label[y].stride[2]); });
-    for (int o = 0; o < g.count; ++o) grow(order[o], target);
-    out.set(g);
-    return out;
-}
-
-/// Slowest in C first, neighbours that walk both arrays as one fused.
-ArrayLabels along_c(const ArrayLabels& g) {
-    ArrayLabels sorted, out;
-    for (int i = 0; i < g.count; ++i)
-        if (g.label[i].extent != 1) sorted.label[sorted.count++] = g.label[i];
-    std::stable_sort(
-        sorted.label.begin(), sorted.label.begin() + sorted.count,
-        [](const ArrayLabel& x, const ArrayLabel& y) { return std::abs(x.stride[2]) > std::abs(y.stride[2]); });
-    for (int i = 0; i < sorted.count; ++i) {
-        const auto& next = sorted.label[i];
-        if (out.count > 0) {
-            auto& last = out.label[out.count - 1];
-            bool joins = true;
-            for (int o = 0; o < 3; ++o) joins = joins && last.stride[o] == next.extent * next.stride[o];
-            if (joins) {
-                last = {last.extent * next.extent, next.stride};
-                continue;
-            }
-        }
-        out.label[out.count++] = next;
-    }
-    return out;
-}
 
 template <Scalar T>
 bool is_finite(const T& x) {
@@ -180,14 +72,22 @@ class Product {
             const auto sums = batch_.extent() * segments_, groups = ceil_div(sums, kernels::kDots);
             parallel_for(groups, threads_, 1, [&](std::int64_t g) { add_dots(g, sums); });
         } else {
+            // Each thread has a part of C, and helps the others when it is done: two that work on blocks beside each
+            // other at the same time write to the same lines of memory.
             const auto items = ceil_div(batch_.extent(), points_) * cut_m_.total * cut_n_.total * segments_;
-            std::atomic<std::int64_t> next{0};
-            parallel_region(static_cast<int>(std::min<std::int64_t>(threads_, items)), [&](int, int) {
+            const auto parts = std::min<std::int64_t>(threads_, items);
+            std::vector<std::atomic<std::int64_t>> taken(static_cast<std::size_t>(parts));
+            parallel_region(static_cast<int>(parts), [&](int thread, int) {
                 kernels::GemmWorkspace workspace;
                 Buffer block(in_block() ? block_bytes() : 0);
                 Work work;
-                for (std::int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < items;)
-                    if (!item(i, workspace, reinterpret_cast<T*>(block.data()), work)) finite = false;
+                for (std::int64_t p = 0; p < parts; ++p) {
+                    const auto part = (thread + p) % parts, begin = items * part / parts,
+                               count = items * (part + 1) / parts - begin;
+                    auto& next = taken[static_cast<std::size_t>(part)];
+                    for (std::int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < count;)
+                        if (!item(begin + i, workspace, reinterpret_cast<T*>(block.data()), work)) finite = false;
+                }
             });
         }
         if (in_parts() && !join()) finite = false;
@@ -363,21 +263,26 @@ class Product {
                 axis[count++] = {extent, sa, sb};
         }
         const auto inner = count > 0 ? axis[count - 1] : std::array<std::int64_t, 3>{1, 0, 0};
-        std::int64_t outer = 1;
-        for (int i = 0; i + 1 < count; ++i) outer *= axis[i][0];
         const T *x[kernels::kDots], *y[kernels::kDots];
-        for (std::int64_t o = 0; o < outer; ++o) {
-            std::int64_t at_a = 0, at_b = 0, rest = o;
-            for (int i = count - 2; i >= 0; --i) {
-                at_a += rest % axis[i][0] * axis[i][1];
-                at_b += rest % axis[i][0] * axis[i][2];
-                rest /= axis[i][0];
-            }
-            for (int d = 0; d < kernels::kDots; ++d) {
-                x[d] = a[d] + offset_of(k_, tile[d], 0) + at_a;
-                y[d] = b[d] + offset_of(k_, tile[d], 1) + at_b;
-            }
+        for (int d = 0; d < kernels::kDots; ++d) {
+            x[d] = a[d] + offset_of(k_, tile[d], 0);
+            y[d] = b[d] + offset_of(k_, tile[d], 1);
+        }
+        std::array<std::int64_t, kMaxRank> at{};
+        for (;;) {
             kernels::add_dots<T>(x, y, inner[0], inner[1], inner[2], {p_.conjugate_a, p_.conjugate_b}, sums);
+            int i = count - 2;
+            for (; i >= 0; --i) {
+                const bool wraps = ++at[i] == axis[i][0];
+                const auto steps = wraps ? 1 - axis[i][0] : 1;
+                for (int d = 0; d < kernels::kDots; ++d) {
+                    x[d] += steps * axis[i][1];
+                    y[d] += steps * axis[i][2];
+                }
+                if (!wraps) break;
+                at[i] = 0;
+            }
+            if (i < 0) return;
         }
     }
 
@@ -497,94 +402,6 @@ class Product {
     bool dots_ = false;          // C is a single element for each point
     Cut cut_m_, cut_n_, cut_k_;
     Buffer partial_;
-};
-
-/// Arrays whose neighbours in memory belong to other points of the batch are put in order first: that reads and writes
-/// them once along memory, instead of a line for each element.
-template <Scalar T>
-class InOrder {
-  public:
-    explicit InOrder(const ArrayProduct<T>& p) : given_(p), ordered_(p) {
-        ArrayLabels* const groups[3][3] = {{&ordered_.batch, &ordered_.m, &ordered_.k},
-                                           {&ordered_.batch, &ordered_.k, &ordered_.n},
-                                           {&ordered_.batch, &ordered_.m, &ordered_.n}};
-        for (int o = 0; o < 3; ++o) {
-            if (!is_mixed(p, o) || (o == 2 && (p.alpha != T(1) || p.beta != T(0)))) continue;
-            Copy& copy = copies_[o];
-            for (const auto* group : groups[o])
-                for (int i = 0; i < group->count; ++i) {
-                    copy.extents.push_back(group->label[i].extent);
-                    copy.strides.push_back(group->label[i].stride[o]);
-                }
-            const auto packed = row_major_strides(copy.extents);
-            int at = 0;
-            for (auto* group : groups[o])
-                for (int i = 0; i < group->count; ++i) group->label[i].stride[o] = packed[at++];
-            copy.bytes = static_cast<std::int64_t>(sizeof(T)) * copy.extents.product();
-        }
-    }
-    std::int64_t bytes() const { return copies_[0].bytes + copies_[1].bytes + copies_[2].bytes; }
-    const ArrayProduct<T>& product() const { return ordered_; }
-
-    /// Makes the copies of A and B, and room for C.
-    void fill(int threads) {
-        for (int o = 0; o < 3; ++o) {
-            Copy& copy = copies_[o];
-            if (copy.bytes == 0) continue;
-            copy.memory = Buffer(copy.bytes, nullptr, "array in order");
-            T* const to = reinterpret_cast<T*>(copy.memory.data());
-            if (o < 2) copy_all(copy, o == 0 ? given_.a : given_.b, to, span_of(copy.strides), {}, threads);
-            if (o == 0) ordered_.a = to;
-            if (o == 1) ordered_.b = to;
-            if (o == 2) ordered_.c = to;
-        }
-    }
-    /// Takes the result to its place.
-    void give_back(int threads) const {
-        if (copies_[2].bytes > 0) copy_all(copies_[2], ordered_.c, given_.c, {}, span_of(copies_[2].strides), threads);
-    }
-
-  private:
-    struct Copy {
-        IndexVector extents, strides;
-        std::int64_t bytes = 0;  // 0: the array is taken as it lies
-        Buffer memory;
-    };
-
-    static std::span<const std::int64_t> span_of(const IndexVector& v) {
-        return {v.begin(), static_cast<std::size_t>(v.size())};
-    }
-    static bool is_mixed(const ArrayProduct<T>& p, int o) {
-        constexpr std::int64_t kLeast = 4;  // points beside each other that are worth it
-        std::int64_t step_batch = INT64_MAX, step_others = INT64_MAX, beside = 1;
-        for (const auto* group : {&p.batch, &p.m, &p.n, &p.k})
-            for (int i = 0; i < group->count; ++i) {
-                const auto& label = group->label[i];
-                if (label.extent == 1 || (group == (o == 0 ? &p.n : o == 1 ? &p.m : &p.k))) continue;
-                if (label.stride[o] <= 0) return false;  // repeated or walked backwards: as it lies
-                if (group == &p.batch && label.stride[o] < step_batch) {
-                    step_batch = label.stride[o];
-                    beside = label.extent;
-                }
-                if (group != &p.batch) step_others = std::min(step_others, label.stride[o]);
-            }
-        return step_batch < step_others && step_others != INT64_MAX && beside >= kLeast;
-    }
-    static void copy_all(const Copy& copy, const T* from, T* to, std::span<const std::int64_t> from_strides,
-                         std::span<const std::int64_t> to_strides, int threads) {
-        std::array<int, kMaxRank> same;
-        std::iota(same.begin(), same.end(), 0);
-        const auto plan =
-            kernels::plan_transpose(span_of(copy.extents), {same.data(), static_cast<std::size_t>(copy.extents.size())},
-                                    static_cast<int>(sizeof(T)), from_strides, to_strides);
-        kernels::TransposeArguments<T> arguments;
-        arguments.threads = threads;
-        kernels::transpose<T>(plan, from, to, arguments);
-    }
-
-    const ArrayProduct<T>& given_;
-    ArrayProduct<T> ordered_;
-    std::array<Copy, 3> copies_;
 };
 
 }  // namespace

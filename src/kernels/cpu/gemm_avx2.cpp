@@ -33,6 +33,9 @@ struct Double4 : Prefetch256 {
     static Reg spread(const double* p) { return _mm256_broadcast_sd(p); }
     static Reg fma(Reg a, Reg b, Reg c) { return _mm256_fmadd_pd(a, b, c); }
     static bool any_nan(Reg x) { return _mm256_movemask_pd(_mm256_cmp_pd(x, x, _CMP_UNORD_Q)) != 0; }
+    static Reg mul(Reg a, Reg b) { return _mm256_mul_pd(a, b); }
+    static Reg alternate(double x, double y) { return _mm256_setr_pd(x, y, x, y); }
+    static Reg swap_pairs(Reg x) { return _mm256_permute_pd(x, 0x5); }
     static void pack_across(const double* src, std::int64_t src_j, double* dst, std::int64_t dst_k) {
         transpose4(src, src_j, dst, dst_k, 4, 4);
     }
@@ -57,6 +60,9 @@ struct Float8 : Prefetch256 {
     static Reg spread(const float* p) { return _mm256_broadcast_ss(p); }
     static Reg fma(Reg a, Reg b, Reg c) { return _mm256_fmadd_ps(a, b, c); }
     static bool any_nan(Reg x) { return _mm256_movemask_ps(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)) != 0; }
+    static Reg mul(Reg a, Reg b) { return _mm256_mul_ps(a, b); }
+    static Reg alternate(float x, float y) { return _mm256_setr_ps(x, y, x, y, x, y, x, y); }
+    static Reg swap_pairs(Reg x) { return _mm256_permute_ps(x, 0xb1); }
     static void pack_across(const float* src, std::int64_t src_j, float* dst, std::int64_t dst_k) {
         transpose8(src, src_j, dst, dst_k, 8, 8);
     }

@@ -38,6 +38,9 @@ struct Double8 : Prefetch512 {
     static Reg spread(const double* p) { return _mm512_set1_pd(*p); }
     static Reg fma(Reg a, Reg b, Reg c) { return _mm512_fmadd_pd(a, b, c); }
     static bool any_nan(Reg x) { return _mm512_cmp_pd_mask(x, x, _CMP_UNORD_Q) != 0; }
+    static Reg mul(Reg a, Reg b) { return _mm512_mul_pd(a, b); }
+    static Reg alternate(double x, double y) { return _mm512_setr_pd(x, y, x, y, x, y, x, y); }
+    static Reg swap_pairs(Reg x) { return _mm512_permute_pd(x, 0x55); }
     // dst[p * dst_k + j] = src[j * src_j + p], p and j below 8.
     static void pack_across(const double* src, std::int64_t src_j, double* dst, std::int64_t dst_k) {
         Reg r[8];
@@ -89,6 +92,9 @@ struct Float16 : Prefetch512 {
     static Reg spread(const float* p) { return _mm512_set1_ps(*p); }
     static Reg fma(Reg a, Reg b, Reg c) { return _mm512_fmadd_ps(a, b, c); }
     static bool any_nan(Reg x) { return _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q) != 0; }
+    static Reg mul(Reg a, Reg b) { return _mm512_mul_ps(a, b); }
+    static Reg alternate(float x, float y) { return _mm512_setr_ps(x, y, x, y, x, y, x, y, x, y, x, y, x, y, x, y); }
+    static Reg swap_pairs(Reg x) { return _mm512_permute_ps(x, 0xb1); }
     static void pack_across(const float* src, std::int64_t src_j, float* dst, std::int64_t dst_k) {
         transpose8(src, src_j, dst, dst_k, 8, 8);
     }

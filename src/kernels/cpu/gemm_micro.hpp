@@ -3,6 +3,7 @@
 // an unnamed namespace, because each of them compiles it for another instruction set.
 //
 // V gives: Real, Reg, Mask, lanes; zero, load, load_mask, store, store_mask, spread, fma, any_nan, mask, prefetch_*;
+// of several lanes also mul, alternate (two numbers in turn) and swap_pairs (neighbours change places);
 // pack_across (across by across elements of a src with src_k = 1: a transpose) and pack_corner (fewer of them).
 
 #include <cstdint>
@@ -128,6 +129,11 @@ void micro_kernel(const MicroCall<typename V::Real>& call) {
 template <class V>
 void pack(const typename V::Real* src, std::int64_t src_k, std::int64_t src_j, std::int64_t k, std::int64_t n,
           typename V::Real* dst, std::int64_t dst_k) {
+    if (src_j == 1 && n == 2) {  // a complex number, that no mask has to cut out of a vector
+        for (std::int64_t p = 0; p < k; ++p)
+            __builtin_memcpy(dst + p * dst_k, src + p * src_k, 2 * sizeof(typename V::Real));
+        return;
+    }
     if (src_j == 1) {
         std::int64_t j = 0;
         for (; j + V::lanes <= n; j += V::lanes)
@@ -156,38 +162,86 @@ void pack(const typename V::Real* src, std::int64_t src_k, std::int64_t src_j, s
         for (std::int64_t j = 0; j < n; ++j) dst[p * dst_k + j] = src[p * src_k + j * src_j];
 }
 
+// One row of n complex numbers, as two rows of reals: (re, s im) and (-s t im, t re).
+template <class V>
+void expand_complex(const typename V::Real* __restrict from, std::int64_t n, typename V::Real* __restrict first,
+                    typename V::Real* __restrict second, typename V::Real s, typename V::Real t) {
+    std::int64_t j = 0;
+    if constexpr (V::lanes > 1) {
+        const auto keep = V::alternate(1, s), turn = V::alternate(-s * t, t);
+        for (; j + V::lanes <= 2 * n; j += V::lanes) {
+            const auto x = V::load(from + j);
+            V::store(first + j, V::mul(x, keep));
+            V::store(second + j, V::mul(V::swap_pairs(x), turn));
+        }
+    }
+    for (; j < 2 * n; j += 2) {
+        const auto re = from[j], im = from[j + 1];
+        first[j] = re;
+        first[j + 1] = s * im;
+        second[j] = -s * t * im;
+        second[j + 1] = t * re;
+    }
+}
+
 template <class V>
 void pack_complex(const typename V::Real* src, std::int64_t src_k, std::int64_t src_j, std::int64_t k, std::int64_t n,
                   typename V::Real* dst, std::int64_t dst_k, bool conjugate_a, bool conjugate_b) {
     using Real = typename V::Real;
     const Real s = conjugate_b ? Real(-1) : Real(1), t = conjugate_a ? Real(-1) : Real(1);
-    const auto rows = [&](auto step) __attribute__((always_inline)) {
-        for (std::int64_t p = 0; p < k; ++p) {
-            const Real* __restrict from = src + 2 * p * src_k;
-            Real* __restrict first = dst + 2 * p * dst_k;
-            Real* __restrict second = dst + (2 * p + 1) * dst_k;
-            for (std::int64_t j = 0; j < n; ++j) {
-                const Real re = from[2 * j * step()], im = from[2 * j * step() + 1];
-                first[2 * j] = re;
-                first[2 * j + 1] = s * im;
-                second[2 * j] = -s * t * im;
-                second[2 * j + 1] = t * re;
-            }
-        }
+    const auto expand = [&](const Real* from, std::int64_t count, std::int64_t p, std::int64_t j) {
+        expand_complex<V>(from, count, dst + 2 * p * dst_k + 2 * j, dst + (2 * p + 1) * dst_k + 2 * j, s, t);
     };
-    if (src_j == 1)
-        rows([]() -> std::int64_t { return 1; });  // a constant, so that the compiler makes vectors of it
-    else
-        rows([&]() -> std::int64_t { return src_j; });
+    if (src_j == 1) {
+        for (std::int64_t p = 0; p < k; ++p) expand(src + 2 * p * src_k, n, p, 0);
+        return;
+    }
+    // Put in order first, so many rows at a time as a line of memory may have.
+    constexpr std::int64_t kRows = 8, kColumns = 32;
+    struct Pair {
+        Real re, im;
+    };
+    alignas(64) Pair ordered[kRows][kColumns];
+    for (std::int64_t p = 0; p < k; p += kRows) {
+        const std::int64_t rows = k - p < kRows ? k - p : kRows;
+        for (std::int64_t j = 0; j < n; j += kColumns) {
+            const std::int64_t cols = n - j < kColumns ? n - j : kColumns;
+            for (std::int64_t c = 0; c < cols; ++c) {
+                const Real* from = src + 2 * (p * src_k + (j + c) * src_j);
+                if (rows == kRows)
+#pragma GCC unroll 8
+                    for (std::int64_t q = 0; q < kRows; ++q)
+                        __builtin_memcpy(&ordered[q][c], from + 2 * q * src_k, sizeof(Pair));
+                else
+                    for (std::int64_t q = 0; q < rows; ++q)
+                        __builtin_memcpy(&ordered[q][c], from + 2 * q * src_k, sizeof(Pair));
+            }
+            for (std::int64_t q = 0; q < rows; ++q) expand(&ordered[q][0].re, cols, p + q, j);
+        }
+    }
 }
 
 template <class V>
 void dots(const typename V::Real* const* a, const typename V::Real* const* b, std::int64_t k, std::int64_t step_a,
           std::int64_t step_b, typename V::Real* sums) {
     using Real = typename V::Real;
+    constexpr std::int64_t kLine = 64 / sizeof(Real), kAhead = 12 * kLine;
     Real s[kDots];
     for (int c = 0; c < kDots; ++c) s[c] = sums[c];
-    for (std::int64_t p = 0; p < k; ++p)
+    std::int64_t p = 0;
+    if (step_a == 1 && step_b == 1)  // eight streams, and short ones: fetched here
+        for (; p + kLine <= k; p += kLine) {
+#pragma GCC unroll 4
+            for (int c = 0; c < kDots; ++c) {
+                V::prefetch_near(a[c] + p + kAhead);
+                V::prefetch_near(b[c] + p + kAhead);
+            }
+#pragma GCC unroll 16
+            for (std::int64_t q = 0; q < kLine; ++q)
+#pragma GCC unroll 4
+                for (int c = 0; c < kDots; ++c) s[c] = fused(a[c][p + q], b[c][p + q], s[c]);
+        }
+    for (; p < k; ++p)
 #pragma GCC unroll 4
         for (int c = 0; c < kDots; ++c) s[c] = fused(a[c][p * step_a], b[c][p * step_b], s[c]);
     for (int c = 0; c < kDots; ++c) sums[c] = s[c];
