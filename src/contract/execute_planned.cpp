@@ -265,8 +265,9 @@ Executed<T> execute_prepared(const PlannedContraction::Impl& planned, const Prep
     const Tensor<T>* from = adds ? &old_where_it_is_added(plan, where, *old, moved) : nullptr;
     const auto work = [&] {
         budget.take(mine.stored_a + mine.stored_b + plan.other_bytes, "operands");
-        if (place && !adds) budget.take(mine.stored_c, "result");
-        if (planned.in_place && !has_tiles && !adds) budget.take(old->tile_bytes(), "the old C");
+        const bool counts_one = !adds || planned.one_c;
+        if (place && counts_one) budget.take(mine.stored_c, "result");
+        if (planned.in_place && !has_tiles && counts_one) budget.take(old->tile_bytes(), "the old C");
         if (!hand_over && !place)
             impl = std::make_unique<typename Tensor<T>::Impl>(plan.c, where, planned.result_places, &budget, "result");
         std::vector<double> norms(static_cast<std::size_t>(plan.c.tile_count()));

@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "base/hash.hpp"
-#include "storage/page_pool.hpp"
+#include "storage/release.hpp"
 
 namespace tessera {
 

@@ -9,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "base/hash.hpp"
+#include "base/parallel.hpp"
 #include "base/units.hpp"
 #include "comm/same_on_all.hpp"
 #include "contract/machine_for.hpp"
@@ -154,7 +155,7 @@ struct Reduced {
 
 /// The one place that builds a request.
 PlanRequest request_of(const PlanQuestion& q, const ContractionSpec& reduced, const Reduced& a, const Reduced& b,
-                       const PlanBudget& budget) {
+                       const PlanBudget& budget, int threads) {
     PlanRequest request;
     request.spec = &reduced;
     request.a = a.operand.shape;
@@ -175,6 +176,7 @@ PlanRequest request_of(const PlanQuestion& q, const ContractionSpec& reduced, co
     request.device_memory = budget.device_bytes;
     request.how = q.how;
     request.planning_memory = memory_bytes();
+    request.planning_threads = resolve_threads(threads);
     return request;
 }
 
@@ -274,12 +276,26 @@ Built build(PlanRequest request, const MachineModel& machine, bool may_hand_over
 
 /// Whether the result may be worked on where C lies. A C that is added to must be there until each of its tiles is
 /// summed elsewhere: where that is done in one go, and a second C is worth saving.
+constexpr std::int64_t kWorthIt = 1 << 20;
 bool works_in_place(const Plan& plan, const OperandShape& c, bool adds) {
-    constexpr std::int64_t kWorthIt = 1 << 20;
     if (!plan.c.same_tiles(*c.shape) || (plan.ranks > 1 && c.distribution != plan.distribution_c)) return false;
     return !adds || (plan.counts.bytes_c > kWorthIt &&
                      std::all_of(plan.chains.begin(), plan.chains.end(),
                                  [](const PlanChain& ch) { return ch.starts && ch.finishes; }));
+}
+
+/// What tiles take that are summed beside a C in place: those of a step, for each thread.
+std::int64_t bytes_beside(const Plan& plan) {
+    std::int64_t most = 0;
+    for (const auto& s : plan.steps) {
+        if (s.kind != StepKind::compute) continue;
+        std::int64_t bytes = 0;
+        for (auto i = s.begin; i < s.end; ++i)
+            bytes += align_up(plan.c.grid().tile_elements(plan.c.tile(plan.sums[plan.chains[i].sum].c)) *
+                              bytes_of(plan.scalar));
+        most = std::max(most, bytes);
+    }
+    return plan.threads * most;
 }
 
 }  // namespace
@@ -394,7 +410,7 @@ PlannedContraction plan_here(const PlanQuestion& q, const Resources& asked, Comm
     const double away = now_seconds() - begun;  // devices that wake up are not planning
     // Without a budget: what the machine has.
     const PlanBudget budget{here.memory > 0 ? here.memory : machine.host_memory, here.device_memory};
-    auto request = request_of(q, reduced, a, b, budget);
+    auto request = request_of(q, reduced, a, b, budget, here.threads);
     const std::int64_t old_c = q.c ? stored_bytes(*q.c, q.scalar, ranks) : 0;
     std::int64_t others = q.held_bytes;
     for (const auto& [x, is] : {std::pair{&q.a, &a}, {&q.b, &b}})
@@ -442,7 +458,25 @@ PlannedContraction plan_here(const PlanQuestion& q, const Resources& asked, Comm
                            !q.options.result_symmetry.none();  // tiles are seen through views of others
     const bool may =
         q.c && q.c->devices.empty() && !q.options.strict && !devices && !stays && !symmetric && q.options.filter == 0;
-    auto [plan, too_large] = build_beside(others + (may && q.beta_magnitude == 0 ? 0 : old_c));
+    bool one_c = false;  // with beta: the budget has no room for a second C, which is not needed
+    const auto build_around_c = [&]() -> Built {
+        try {
+            return build_beside(others + (may && q.beta_magnitude == 0 ? 0 : old_c));
+        } catch (const BudgetError&) {
+            if (!may || q.beta_magnitude == 0 || ranks.size() > 1) throw;
+            std::optional<Built> alone;
+            try {
+                alone = build_beside(others);
+            } catch (const BudgetError&) {
+            }
+            if (!alone || !works_in_place(alone->plan, *q.c, true) ||
+                alone->plan.counts.peak_host_bytes + bytes_beside(alone->plan) > budget.host_bytes)
+                throw;
+            one_c = true;
+            return std::move(*alone);
+        }
+    };
+    auto [plan, too_large] = build_around_c();
     const bool in_place = may && works_in_place(plan, *q.c, q.beta_magnitude != 0);
     if (may && q.beta_magnitude == 0 && !in_place && old_c > 0) {
         auto beside = build_beside(others + old_c);
@@ -457,6 +491,7 @@ PlannedContraction plan_here(const PlanQuestion& q, const Resources& asked, Comm
                                  q.options, q.how, std::move(machine), q.c.has_value(), reducing, too_large,
                                  now_seconds() - start - away, a.source(), b.source()});
     impl->in_place = in_place;
+    impl->one_c = one_c;
     if (a.made || a.views()) impl->original_a = *q.a.shape;
     if (b.made || b.views()) impl->original_b = *q.b.shape;
     impl->options.result_shape = nullptr;
@@ -486,7 +521,7 @@ PlannedContraction plan_there(const PlanQuestion& q, const MachineModel& machine
     settle_sources(a.operand, b.operand, q.spec, devices);
     const PlanBudget budget{wanted.host_bytes > 0 ? wanted.host_bytes : machine.host_memory,
                             devices ? wanted.device_bytes : 0};
-    const auto request = request_of(q, q.spec, a, b, budget);
+    const auto request = request_of(q, q.spec, a, b, budget, 0);
     auto [plan, too_large] = build(request, machine, devices && q.options.filter == 0, [](const Plan&, bool) {});
     auto impl = std::make_shared<PlannedContraction::Impl>(PlannedContraction::Impl{q.spec,
                                                                                     q.spec,

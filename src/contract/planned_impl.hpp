@@ -36,6 +36,7 @@ struct PlannedContraction::Impl {
     bool result_stays = false;                             // on devices, also where the plan sums it up on the host
     std::unique_ptr<DirectRuns> direct = {};               // where all tiles live on one device
     bool in_place = false;                                 // made by plan_into, and may work in C's own tiles
+    bool one_c = false;                                    // with beta: the plan counts no other C besides that
 
     const Shape& shape_a() const { return original_a ? *original_a : plan.a; }
     const Shape& shape_b() const { return original_b ? *original_b : plan.b; }

@@ -31,6 +31,7 @@ struct PlanRequest {
     std::int64_t other_bytes = 0;         // tiles a rank holds besides: reduced operands' originals, the old C
     PlanOptions how = {};
     std::int64_t planning_memory = 0;  // bytes on the machine that plans, for the plan itself; 0: no limit
+    int planning_threads = 1;          // of the machine that plans; no plan depends on it
 };
 
 /// Throws BudgetError with the smallest budget that works where memory is too small.

@@ -190,10 +190,10 @@ void list_others(Plan& plan) {
 }
 
 /// Cores alone: the algorithms differ in the order of the work, which no simulation tells apart.
-Plan on_cores_of_one_rank(const Inspection& in) {
+Plan on_cores_of_one_rank(Inspection& in) {
     const auto over = [](double amount, double rate) { return rate > 0 ? amount / rate : 0; };
     const auto& row = row_for_one_rank(in);
-    auto plan = write_plan(in, row.assign(in));
+    auto plan = write_last_plan(in, row.assign(in));
     const double seconds = over(plan.counts.flops, in.machine.gemm.flops_per_second) +
                            over(static_cast<double>(plan.counts.made_bytes), in.machine.make_bytes_per_second);
     plan.candidates = {{plan.algorithm, plan.reason, 0, seconds, true, true}};
@@ -300,7 +300,7 @@ Plan build_plan(const PlanRequest& request, const MachineModel& machine) {
     require((how.grid_rows == 0) == (how.grid_cols == 0) && how.grid_rows >= 0 && how.grid_cols >= 0 &&
                 (how.grid_rows == 0 || how.grid_rows * how.grid_cols == machine.ranks),
             "a grid of {} x {} for {} ranks", how.grid_rows, how.grid_cols, machine.ranks);
-    const Inspection in(request, machine);
+    Inspection in(request, machine);
     check_parameters(in);
 
     const bool one_with_devices = machine.ranks == 1 && machine.devices_per_rank > 0;

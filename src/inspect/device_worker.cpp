@@ -502,7 +502,7 @@ void DeviceWorker::emit_compute(int d, std::size_t t) {
             complete_bytes += in_.bytes_on_device(Operand::c)[s.c];
         }
         for (auto p = chain.first_product; p < chain.first_product + ch.products; ++p) {
-            const auto& product = plan.products[p];
+            const auto& product = in_.product.products[p];
             plan.places[p] = {in_.in_place(Operand::a, product.a, d) ? -1 : lane.now[0][product.a],
                               in_.in_place(Operand::b, product.b, d) ? -1 : lane.now[1][product.b]};
         }

@@ -79,7 +79,7 @@ class HostWorker final : public Worker {
                     resident[t] = true;
                 }
         }
-        for (std::size_t begin = 0, end = 0; begin < order_.size(); begin = end) {
+        for (std::size_t begin = 0, end = 0; in_.product.segments > 1 && begin < order_.size(); begin = end) {
             std::int64_t bytes = 0;
             for (end = begin; end < order_.size() && key_of(end) == key_of(begin); ++end) bytes += partial_bytes(end);
             least_partial_ = std::max(least_partial_, bytes);
@@ -365,7 +365,7 @@ void HostWorker::flush_finishes(std::size_t keep) {
 void HostWorker::set_places(std::int64_t first, std::int64_t last, std::vector<std::int32_t>& after) {
     if (!streams() && in_.machine.ranks == 1) return;  // all where they are stored
     for (auto p = first; p < last; ++p) {
-        const auto& product = w_.plan.products[p];
+        const auto& product = in_.product.products[p];
         auto& at = w_.plan.places[p];
         at.a = made_[0] ? made_at_[0][product.a] : w_.at(Operand::a, product.a);
         at.b = made_[1] ? made_at_[1][product.b] : w_.at(Operand::b, product.b);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "base/check.hpp"
 #include "base/units.hpp"
@@ -55,7 +56,7 @@ ProductShape with_tiles_of(ProductShape product, const Shape& old, const MatrixV
 }
 
 /// Dense numbers for the distinct values, in ascending order.
-std::int32_t number(const std::vector<std::int64_t>& values, std::vector<std::int32_t>& out) {
+std::int32_t number(std::span<const std::int64_t> values, std::vector<std::int32_t>& out) {
     if (values.empty()) return 0;
     const auto [low, high] = std::minmax_element(values.begin(), values.end());
     if (*high - *low < 4 * static_cast<std::int64_t>(values.size()) + 1024) {  // a table beats sorting
@@ -69,7 +70,7 @@ std::int32_t number(const std::vector<std::int64_t>& values, std::vector<std::in
         for (std::size_t i = 0; i < values.size(); ++i) out[i] = table[values[i] - first];
         return next;
     }
-    std::vector<std::int64_t> distinct(values);
+    std::vector<std::int64_t> distinct(values.begin(), values.end());
     std::sort(distinct.begin(), distinct.end());
     distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
     out.resize(values.size());
@@ -97,7 +98,7 @@ Inspection::Inspection(const PlanRequest& r, const MachineModel& m) : request(r)
     auto screening = r.screening;
     screening.added = r.accumulate;
     screening.views_a = r.views_a;
-    product = product_shape(*r.spec, *r.a, *r.b, screening, r.planning_memory);
+    product = product_shape(*r.spec, *r.a, *r.b, screening, r.planning_memory, r.planning_threads);
     if (r.accumulate) product = with_tiles_of(std::move(product), *r.accumulate, view, r.screening.filter > 0);
     flop_factor = flops_per_multiply_add(r.scalar) / 2;
 

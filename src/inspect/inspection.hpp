@@ -25,7 +25,7 @@ struct Inspection {
     const MachineModel& machine;
     MatrixView view;
     ProductShape product;
-    std::vector<SegmentSum> sums;         // by result tile
+    KeptVector<SegmentSum> sums;          // by result tile
     std::vector<std::int32_t> first_sum;  // per result slot + 1
     std::vector<std::int32_t> row, col;   // per result slot: dense numbers of its row and column
     std::int32_t rows = 0, cols = 0;
@@ -112,5 +112,7 @@ struct DeviceCut;
 /// Everything from an assignment on: transfers, arenas, steps, counts. cut: the blocks of one rank's devices, in
 /// chunks, which the plan takes over; without it each rank has the best by counting.
 Plan write_plan(const Inspection& in, const Assignment& assignment, DeviceCut* cut = nullptr);
+/// The same, where no other plan is written: it takes the list of products over.
+Plan write_last_plan(Inspection& in, const Assignment& assignment);
 
 }  // namespace tessera

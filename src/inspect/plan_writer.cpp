@@ -360,13 +360,12 @@ Plan PlanWriter::write() {
     plan.other_bytes = r.other_bytes;
     plan.segments = in.product.segments;
     plan.skipped = in.product.skipped;
-    plan.products = in.product.products;
     const bool as_stored =
         plan.ranks == 1 && plan.devices_per_rank == 0 && in.stored(Operand::a) && in.stored(Operand::b);
-    if (!as_stored) plan.places.resize(plan.products.size());
+    if (!as_stored) plan.places.resize(in.product.products.size());
     plan.counts.flops = in.product.flops * in.flop_factor;
     plan.counts.whole_flops = in.product.whole_flops * in.flop_factor;
-    plan.counts.products = static_cast<std::int64_t>(plan.products.size());
+    plan.counts.products = static_cast<std::int64_t>(in.product.products.size());
     plan.counts.left_out_bound = in.product.left_out_bound;
 
     lay_out();
@@ -387,7 +386,10 @@ Plan PlanWriter::write() {
             return in.sums[x].index < in.sums[y].index;
         };
         if (!std::is_sorted(order.begin(), order.end(), less)) std::sort(order.begin(), order.end(), less);
-        for (auto i : order) sums[how.rank_of[i]].push_back(i);
+        if (ranks == 1)
+            sums[0] = std::move(order);
+        else
+            for (auto i : order) sums[how.rank_of[i]].push_back(i);
     }
     std::vector<std::unique_ptr<Worker>> workers;
     std::optional<BudgetError> refused;  // by the rank that needs the most
@@ -410,11 +412,19 @@ Plan PlanWriter::write() {
     }
     emit_closing();
     count();
+    if (spent_)
+        plan.products = std::move(spent_->product.products);
+    else
+        plan.products = in.product.products;
     return std::move(plan);
 }
 
 Plan write_plan(const Inspection& in, const Assignment& assignment, DeviceCut* cut) {
     return PlanWriter(in, assignment, cut).write();
+}
+
+Plan write_last_plan(Inspection& in, const Assignment& assignment) {
+    return PlanWriter(in, assignment, nullptr, &in).write();
 }
 
 }  // namespace tessera

@@ -39,8 +39,9 @@ std::unique_ptr<Worker> device_worker(PlanWriter& writer, int rank, std::vector<
 
 class PlanWriter {
   public:
-    PlanWriter(const Inspection& inspection, const Assignment& assignment, DeviceCut* cut)
-        : in(inspection), how(assignment), device_cut(cut) {}
+    /// spent: the inspection, where nobody needs its products afterwards.
+    PlanWriter(const Inspection& inspection, const Assignment& assignment, DeviceCut* cut, Inspection* spent = nullptr)
+        : in(inspection), how(assignment), device_cut(cut), spent_(spent) {}
     Plan write();
 
     std::int32_t add_step(StepKind kind, int rank, int device, int peer, std::int64_t begin, std::int64_t end,
@@ -83,6 +84,8 @@ class PlanWriter {
         std::int32_t from;
         std::int64_t begin, end;
     };
+
+    Inspection* spent_;
 
     void lay_out();
     void place_sums();

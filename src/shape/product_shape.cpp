@@ -1,10 +1,12 @@
 #include "shape/product_shape.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 
 #include "base/check.hpp"
+#include "base/parallel.hpp"
 #include "base/units.hpp"
 #include "index/matrix_view.hpp"
 #include "shape/tile_keys.hpp"
@@ -56,13 +58,29 @@ std::vector<GivenTile> given_tiles(const ContractionSpec& spec, const MatrixView
 
 /// A result tile, and its products in the order in which they were found.
 struct Found {
-    std::int64_t ordinal, row, col, first;
-    std::int32_t count;
+    std::int64_t row, col, first;  // first: of its stretch's products
+    std::int32_t count, stretch;
     double bound, skipped, flops;
+    std::int64_t ordinal() const { return row + col; }
+};
+
+/// Neighbouring rows of C that are walked in one go, as entries of A. Where they end depends on the shapes alone.
+struct Stretch {
+    std::size_t begin, end;
+    std::size_t before;  // products of the stretches before, if all survive
+};
+
+/// What is found in one.
+struct Rows {
+    KeptVector<Found> found;
+    TileProduct* place = nullptr;  // where its products go, if it is known beforehand how many there are; else into:
+    KeptVector<TileProduct> own;
+    double left_out_square = 0;
+    const TileProduct* products() const { return place ? place : own.data(); }
 };
 
 /// Goes through A row by row of C (Gustavson's order): for each row the bounds of its tiles first, then the products of
-/// those that are kept.
+/// those that are kept. Several threads have one each.
 class RowWalk {
   public:
     RowWalk(const TileGrid& grid, const Shape& a, const TilesOfA& tiles_a, const TilesOfB& tiles_b,
@@ -83,43 +101,46 @@ class RowWalk {
           wanted_(count_.size(), -1),
           upper_(has_upper_triangle()) {}
 
-    /// Room for all that can be, once: growing would touch several times the memory.
-    void reserve(const ContractionSpec& spec, std::int64_t memory) {
-        if (options_.given) return;
-        std::size_t all = 0, rows = 0;
-        for (std::size_t i = 0; i < tiles_a_.entries.size(); ++i) {
-            if (const auto r = tiles_a_.row_of_b[i]; r >= 0) all += tiles_b_.rows[r].end - first_of(tiles_b_.rows[r], i);
-            rows += i == 0 || tiles_a_.row(i) != tiles_a_.row(i - 1);
+    void walk(const Stretch& stretch, std::int32_t number, Rows& out) {
+        out_ = &out;
+        used_ = 0;
+        reserve(stretch);
+        if (options_.given) {
+            const auto row = tiles_a_.row(stretch.begin);
+            next_given_ = static_cast<std::size_t>(
+                std::lower_bound(given_.begin(), given_.end(), row,
+                                 [](const GivenTile& t, std::int64_t r) { return t.row < r; }) -
+                given_.begin());
         }
-        if (!filtered_) {
-            require_products_fit(spec.text(), static_cast<double>(all), memory);
-            products.reserve(all);
-        }
-        found.reserve(std::min(all, rows * count_.size()));
-    }
-
-    void run() {
-        for (std::size_t begin = 0; begin < tiles_a_.entries.size();) {
+        for (auto begin = stretch.begin; begin < stretch.end;) {
             const auto row = tiles_a_.row(begin);
             auto end = begin;
-            while (end < tiles_a_.entries.size() && tiles_a_.row(end) == row) ++end;
+            while (end < stretch.end && tiles_a_.row(end) == row) ++end;
             const auto stamp = static_cast<std::int64_t>(begin);
             if (options_.given) mark_given(row, stamp);
             add_bounds(begin, end, stamp);
             sort_touched();
-            const auto first = found.size();
-            open_tiles(row);
+            const auto first = out.found.size();
+            open_tiles(row, number);
             add_products(begin, end);
             close_tiles(first);
             begin = end;
         }
     }
 
-    std::vector<Found> found;
-    std::vector<TileProduct> products;
-    double left_out_square = 0;
-
   private:
+    /// Room for all that can be, once: growing would touch several times the memory.
+    void reserve(const Stretch& stretch) {
+        if (options_.given) return;
+        std::size_t all = 0, rows = 0;
+        for (auto i = stretch.begin; i < stretch.end; ++i) {
+            if (const auto r = tiles_a_.row_of_b[i]; r >= 0)
+                all += tiles_b_.rows[r].end - first_of(tiles_b_.rows[r], i);
+            rows += i == stretch.begin || tiles_a_.row(i) != tiles_a_.row(i - 1);
+        }
+        out_->found.reserve(std::min(all, rows * count_.size()));
+    }
+
     void mark_given(std::int64_t row, std::int64_t stamp) {
         const auto& columns = tiles_b_.columns;
         while (next_given_ < given_.size() && given_[next_given_].row < row) ++next_given_;
@@ -165,7 +186,7 @@ class RowWalk {
     }
 
     /// A place for the products of each tile that is kept; the others get none.
-    void open_tiles(std::int64_t row) {
+    void open_tiles(std::int64_t row, std::int32_t stretch) {
         for (const auto col : touched_) {
             const auto column = tiles_b_.columns[col];
             skipped_[col] = flops_[col] = 0;
@@ -175,10 +196,11 @@ class RowWalk {
                 at_[col] = -1;
                 continue;
             }
-            at_[col] = static_cast<std::int64_t>(products.size());
-            found.push_back({row + column, row, column, at_[col], 0, bound_[col], 0, 0});
-            products.resize(products.size() + static_cast<std::size_t>(count_[col]));
+            at_[col] = used_;
+            out_->found.push_back({row, column, at_[col], 0, stretch, bound_[col], 0, 0});
+            used_ += count_[col];
         }
+        if (!out_->place) out_->own.resize(static_cast<std::size_t>(used_));
     }
 
     /// Whether the result is a matrix of which the tiles on and above the diagonal are computed, with its rows from A
@@ -219,7 +241,7 @@ class RowWalk {
             return true;
         }
         if (!(all < options_.filter)) return true;
-        left_out_square += static_cast<double>(options_.symmetry.orbit(grid_, TileOrdinal{ordinal})) * all * all;
+        out_->left_out_square += static_cast<double>(options_.symmetry.orbit(grid_, TileOrdinal{ordinal})) * all * all;
         return false;
     }
 
@@ -228,7 +250,7 @@ class RowWalk {
         const auto *norms = tiles_b_.norm.data(), *elements = tiles_b_.free_elements.data(), *parts = parts_.data();
         auto *skipped = skipped_.data(), *flops = flops_.data();
         auto* at = at_.data();
-        auto* to = products.data();
+        auto* to = out_->place ? out_->place : out_->own.data();
         const double filter = options_.filter, alpha = options_.alpha_magnitude;
         for (std::size_t i = begin; i < end; ++i) {
             const auto row_b = tiles_a_.row_of_b[i];
@@ -255,7 +277,7 @@ class RowWalk {
     }
 
     void close_tiles(std::size_t first) {
-        auto f = found.begin() + static_cast<std::ptrdiff_t>(first);
+        auto f = out_->found.begin() + static_cast<std::ptrdiff_t>(first);
         for (const auto col : touched_) {
             count_[col] = 0;
             if (at_[col] < 0) continue;
@@ -273,6 +295,8 @@ class RowWalk {
     const ScreeningOptions& options_;
     const std::vector<GivenTile>& given_;
     bool filtered_;
+    Rows* out_ = nullptr;
+    std::int64_t used_ = 0;  // places of products in it
     std::size_t next_given_ = 0;
     // Of the row at hand, by column: products, norm bounds, flops, and where the next product goes (-1: nowhere).
     std::vector<std::int32_t> count_, touched_;
@@ -283,62 +307,108 @@ class RowWalk {
     bool upper_;
 };
 
+/// Stretches of about so many products, which are worth a thread.
+std::vector<Stretch> stretches_of(const TilesOfA& a, const TilesOfB& b, std::size_t& products) {
+    constexpr std::size_t kProducts = std::size_t{1} << 17;
+    std::vector<Stretch> out;
+    std::size_t begin = 0, here = 0;
+    products = 0;
+    for (std::size_t i = 0; i < a.entries.size(); ++i) {
+        if (here >= kProducts && a.row(i) != a.row(i - 1)) {
+            out.push_back({begin, i, products - here});
+            begin = i;
+            here = 0;
+        }
+        if (const auto r = a.row_of_b[i]; r >= 0) {
+            here += b.rows[r].end - b.rows[r].begin;
+            products += b.rows[r].end - b.rows[r].begin;
+        }
+    }
+    if (begin < a.entries.size()) out.push_back({begin, a.entries.size(), products - here});
+    return out;
+}
+
 /// Given tiles without a product are zero tiles of the result.
-void add_zero_tiles(const std::vector<GivenTile>& given, std::int64_t products, std::vector<Found>& found) {
-    std::vector<std::int64_t> have(found.size());
-    std::transform(found.begin(), found.end(), have.begin(), [](const Found& f) { return f.ordinal; });
+void add_zero_tiles(const std::vector<GivenTile>& given, std::vector<Rows>& rows) {
+    std::vector<std::int64_t> have;
+    for (const auto& r : rows)
+        for (const auto& f : r.found) have.push_back(f.ordinal());
     std::sort(have.begin(), have.end());
+    Rows zero;
     for (const auto& t : given)
         if (!std::binary_search(have.begin(), have.end(), t.ordinal))
-            found.push_back({t.ordinal, t.row, t.column, products, 0, 0, 0, 0});
+            zero.found.push_back({t.row, t.column, 0, 0, static_cast<std::int32_t>(rows.size()), 0, 0, 0});
+    rows.push_back(std::move(zero));
 }
 
-void sort_by_ordinal(std::vector<Found>& found) {
-    const auto less = [](const Found& x, const Found& y) { return x.ordinal < y.ordinal; };
-    if (!std::is_sorted(found.begin(), found.end(), less)) std::sort(found.begin(), found.end(), less);
+/// By their place in the result.
+KeptVector<const Found*> in_order(const std::vector<Rows>& rows) {
+    std::size_t count = 0;
+    for (const auto& r : rows) count += r.found.size();
+    require(static_cast<std::int64_t>(count) <= kMostTiles, "contraction: {} result tiles; at most {}", count,
+            kMostTiles);
+    KeptVector<const Found*> out;
+    out.reserve(count);
+    for (const auto& r : rows)
+        for (const auto& f : r.found) out.push_back(&f);
+    const auto less = [](const Found* x, const Found* y) { return x->ordinal() < y->ordinal(); };
+    if (!std::is_sorted(out.begin(), out.end(), less)) std::sort(out.begin(), out.end(), less);
+    return out;
 }
 
-Shape result_shape(const TileGrid& grid, const std::vector<Found>& found, double alpha_magnitude,
-                   const Symmetry& symmetry) {
-    std::vector<std::int64_t> ordinals;
-    std::vector<double> norms;
-    ordinals.reserve(found.size());
-    norms.reserve(found.size());
-    for (const auto& f : found) {
-        ordinals.push_back(f.ordinal);
+/// The result's tiles and all that is known of each; products in result order, without the gaps that skipped ones left.
+/// `placed`: all products, where their number was known beforehand.
+void describe_tiles(const TileGrid& grid, const KeptVector<const Found*>& found, const std::vector<Rows>& rows,
+                    KeptVector<TileProduct> placed, const ScreeningOptions& options, int threads, ProductShape& out) {
+    constexpr std::int64_t kTiles = 8192;  // that are worth a thread's turn
+    const auto n = found.size();
+    const bool filtered = options.filter > 0;
+    bool as_found = !placed.empty();  // then the products are where they belong
+    out.first.resize(n + 1);
+    out.first[0] = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+        const Found& f = *found[i];
+        as_found =
+            as_found && rows[static_cast<std::size_t>(f.stretch)].products() + f.first == placed.data() + out.first[i];
+        out.first[i + 1] = out.first[i] + f.count;
+    }
+    if (as_found)
+        out.products = std::move(placed);
+    else
+        out.products.resize(static_cast<std::size_t>(out.first[n]));
+    std::vector<std::int64_t> ordinals(n);
+    std::vector<double> norms(n);
+    out.row.resize(n);
+    out.col.resize(n);
+    out.tile_flops.resize(n);
+    if (filtered) out.skipped.resize(n);
+    parallel_for(static_cast<std::int64_t>(n), threads, kTiles, [&](std::int64_t slot) {
+        const auto i = static_cast<std::size_t>(slot);
+        const Found& f = *found[i];
+        ordinals[i] = f.ordinal();
         // Bounds of finite norms may overflow; a shape holds finite ones.
-        norms.push_back(std::min(f.bound * alpha_magnitude * (1 + 1e-12), std::numeric_limits<double>::max()));
+        norms[i] = std::min(f.bound * options.alpha_magnitude * (1 + 1e-12), std::numeric_limits<double>::max());
+        out.row[i] = f.row;
+        out.col[i] = f.col;
+        out.tile_flops[i] = f.flops;
+        if (filtered) out.skipped[i] = static_cast<float>(f.skipped * (1 + 1e-6));
+        if (!as_found)
+            std::copy_n(rows[static_cast<std::size_t>(f.stretch)].products() + f.first, f.count,
+                        out.products.begin() + out.first[i]);
+    });
+    out.c = Shape::from_sorted(grid, std::move(ordinals), std::move(norms), options.symmetry);
+    for (std::size_t i = 0; i < n; ++i) {
+        out.flops += out.tile_flops[i];
+        out.whole_flops +=
+            static_cast<double>(options.symmetry.orbit(grid, TileOrdinal{found[i]->ordinal()})) * out.tile_flops[i];
     }
-    return Shape::from_sorted(grid, std::move(ordinals), std::move(norms), symmetry);
-}
-
-void describe_tiles(const std::vector<Found>& found, bool filtered, ProductShape& out) {
-    out.first.reserve(found.size() + 1);
-    out.row.reserve(found.size());
-    out.col.reserve(found.size());
-    out.tile_flops.reserve(found.size());
-    out.first.push_back(0);
-    for (const auto& f : found) {
-        out.first.push_back(out.first.back() + f.count);
-        out.row.push_back(f.row);
-        out.col.push_back(f.col);
-        out.tile_flops.push_back(f.flops);
-        out.flops += f.flops;
-        out.whole_flops += static_cast<double>(out.c.symmetry().orbit(out.c.grid(), TileOrdinal{f.ordinal})) * f.flops;
-        if (filtered) out.skipped.push_back(static_cast<float>(f.skipped * (1 + 1e-6)));
-    }
-}
-
-/// Products in result order, without the gaps that skipped ones left.
-void order_products(const std::vector<Found>& found, bool gaps, ProductShape& out) {
-    if (!gaps &&
-        std::is_sorted(found.begin(), found.end(), [](const Found& x, const Found& y) { return x.first < y.first; }))
-        return;
-    std::vector<TileProduct> products;
-    products.reserve(static_cast<std::size_t>(out.first.back()));
-    for (const auto& f : found)
-        products.insert(products.end(), out.products.begin() + f.first, out.products.begin() + f.first + f.count);
-    out.products = std::move(products);
+    double left_out = 0;
+    for (const auto& r : rows) left_out += r.left_out_square;
+    if (filtered)
+        for (const auto* f : found)
+            left_out +=
+                static_cast<double>(options.symmetry.orbit(grid, TileOrdinal{f->ordinal()})) * f->skipped * f->skipped;
+    out.left_out_bound = std::sqrt(left_out) * (1 + 1e-12);
 }
 
 /// Flops if each tile of a folded A counted for itself alone.
@@ -397,7 +467,7 @@ void require_products_fit(std::string_view spec, double products, std::int64_t m
 }
 
 ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Shape& b, const ScreeningOptions& options,
-                           std::int64_t memory) {
+                           std::int64_t memory, int threads) {
     const TileGrid grid = spec.result_grid(a.grid(), b.grid());
     require(a.tile_count() <= kMostTiles && b.tile_count() <= kMostTiles,
             "contraction: {} and {} nonzero tiles; at most {} each", a.tile_count(), b.tile_count(), kMostTiles);
@@ -407,29 +477,30 @@ ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Sh
     std::vector<GivenTile> given;
     if (options.given) given = given_tiles(spec, view, *options.given, grid, options.symmetry);
 
-    RowWalk walk(grid, a, tiles_a, tiles_b, options, given);
-    walk.reserve(spec, memory);
-    walk.run();
-    auto& found = walk.found;
-    if (options.given) add_zero_tiles(given, static_cast<std::int64_t>(walk.products.size()), found);
-    require(static_cast<std::int64_t>(found.size()) <= kMostTiles, "contraction: {} result tiles; at most {}",
-            found.size(), kMostTiles);
-    sort_by_ordinal(found);
+    std::size_t most = 0;
+    const auto stretches = stretches_of(tiles_a, tiles_b, most);
+    if (!options.given && options.filter == 0) require_products_fit(spec.text(), static_cast<double>(most), memory);
+    std::vector<Rows> rows(stretches.size());
+    KeptVector<TileProduct> placed;
+    if (!options.given && options.filter == 0 && options.symmetry.none()) {
+        placed.resize(most);
+        for (std::size_t i = 0; i < rows.size(); ++i) rows[i].place = placed.data() + stretches[i].before;
+    }
+    std::atomic<std::size_t> next{0};
+    parallel_region(std::min(threads, static_cast<int>(std::min<std::size_t>(stretches.size(), kMostThreads))),
+                    [&](int, int) {
+                        RowWalk walk(grid, a, tiles_a, tiles_b, options, given);
+                        for (std::size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < stretches.size();)
+                            walk.walk(stretches[i], static_cast<std::int32_t>(i), rows[i]);
+                    });
+    if (options.given) add_zero_tiles(given, rows);
 
     ProductShape out;
-    out.products = std::move(walk.products);
+    describe_tiles(grid, in_order(rows), rows, std::move(placed), options, threads, out);
     out.k_of_b.resize(static_cast<std::size_t>(b.tile_count()));
     for (std::size_t r = 0; r < tiles_b.rows.size(); ++r)
         for (auto i = tiles_b.rows[r].begin; i < tiles_b.rows[r].end; ++i)
             out.k_of_b[tiles_b.slot[i]] = static_cast<std::int32_t>(r);
-    out.c = result_shape(grid, found, options.alpha_magnitude, options.symmetry);
-    double left_out = walk.left_out_square;
-    for (const auto& f : found)
-        left_out += static_cast<double>(options.symmetry.orbit(grid, TileOrdinal{f.ordinal})) * f.skipped * f.skipped;
-    out.left_out_bound = std::sqrt(left_out) * (1 + 1e-12);
-    const bool filtered = options.filter > 0;
-    describe_tiles(found, filtered, out);
-    order_products(found, filtered, out);
     cut_into_segments(a, b, tiles_b.rows, out);
     if (options.views_a && options.views_a->folded) out.whole_flops = unfolded_flops(out, a, b, view, *options.views_a);
     return out;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/base/kept_vector.hpp"
 #include "tessera/index/contraction_spec.hpp"
 #include "tessera/shape/tile_views.hpp"
 
@@ -25,15 +26,15 @@ struct ScreeningOptions {
 /// The result's tiles with bounds on their norms; for each the products that survive, ascending in k.
 struct ProductShape {
     Shape c;
-    std::vector<std::int64_t> first;  // per result slot + 1, into products
-    std::vector<TileProduct> products;
+    KeptVector<std::int64_t> first;  // per result slot + 1, into products
+    KeptVector<TileProduct> products;
     std::vector<std::int32_t> k_of_b;   // per slot of B: its place along (batch, k)
     std::vector<std::int32_t> segment;  // per place along k, where there is more than one segment
     int segments = 1;
-    std::vector<std::int64_t> row, col;  // per result slot: equal where tiles share A's free indices, B's free indices
-    std::vector<float> skipped;          // per result slot, with a filter: norm bound of its skipped products
-    double left_out_bound = 0;           // Frobenius norm bound of all that is skipped or dropped here
-    std::vector<double> tile_flops;      // per result slot
+    KeptVector<std::int64_t> row, col;  // per result slot: equal where tiles share A's free indices, B's free indices
+    std::vector<float> skipped;         // per result slot, with a filter: norm bound of its skipped products
+    double left_out_bound = 0;          // Frobenius norm bound of all that is skipped or dropped here
+    KeptVector<double> tile_flops;      // per result slot
     /// Of a product, its place along (batch, k): ascending in a chain.
     std::int32_t k(std::int64_t product) const { return k_of_b[products[product].b]; }
     double whole_flops = 0;  // as below, if no tile of the result stood for others
@@ -43,8 +44,9 @@ struct ProductShape {
 /// MachineError where a plan of so many tile products would not fit so many bytes (0: no limit).
 void require_products_fit(std::string_view spec, double products, std::int64_t memory);
 
-/// spec without diagonals and one-operand sums (those are taken before). memory: as in require_products_fit.
+/// spec without diagonals and one-operand sums (those are taken before). memory: as in require_products_fit. What is
+/// found does not depend on threads.
 ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Shape& b, const ScreeningOptions& options,
-                           std::int64_t memory = 0);
+                           std::int64_t memory = 0, int threads = 1);
 
 }  // namespace tessera

@@ -7,25 +7,16 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/page_pool.hpp"
 #include "base/parallel.hpp"
 #include "storage/dry_run.hpp"
-#include "storage/page_pool.hpp"
 
 namespace tessera {
 
 namespace {
 
-// Under a sanitizer nothing is kept: that would hide the use of freed memory.
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kPooled = false;
-#elif defined(__has_feature)
-constexpr bool kPooled = !__has_feature(address_sanitizer);
-#else
-constexpr bool kPooled = true;
-#endif
-
 bool large(std::int64_t bytes) { return bytes >= PagePool::kPage; }
-bool pooled(std::int64_t bytes) { return kPooled && large(bytes); }
+bool pooled(std::int64_t bytes) { return kKeepsPages && large(bytes); }
 
 /// Aligned here, not by the C library: some heaps ask for more inside than they leave behind, so that a freed block is
 /// too small for the next one of its size, and tensors made in a loop grow the heap. The block's address stands before.

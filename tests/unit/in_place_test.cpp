@@ -101,6 +101,28 @@ TEST(InPlaceLarge, ItFitsInABudgetForOneC) {
                  BudgetError);
 }
 
+TEST(InPlaceLarge, WithBetaItFitsInABudgetForOneCAndTheTilesAtHand) {
+    Large x;
+    const auto budget = x.bytes(x.a) + x.bytes(x.b) + x.bytes(x.c) * 3 / 2;
+    auto mine = x.c, other = x.c;
+    const auto before = places(mine);
+    const auto report =
+        contract_into<double>("ik,kj->ij", x.a, x.b, mine, {.threads = 2, .memory = budget}, {.beta = 0.5});
+    EXPECT_EQ(places(mine), before);
+    EXPECT_LE(report.peak_host_bytes, budget);
+    contract_into<double>("ik,kj->ij", x.a, x.b, other, {.threads = 2}, {.beta = 0.5, .strict = true});
+    expect_same(mine, other);
+    // There is no room for another one, or for the tiles at hand: said before anything is written.
+    const auto was = checksum(mine);
+    EXPECT_THROW(contract_into<double>("ik,kj->ij", x.a, x.b, mine, {.threads = 2, .memory = budget},
+                                       {.beta = 0.5, .strict = true}),
+                 BudgetError);
+    const auto too_small = x.bytes(x.a) + x.bytes(x.b) + x.bytes(x.c);
+    EXPECT_THROW(contract_into<double>("ik,kj->ij", x.a, x.b, mine, {.threads = 2, .memory = too_small}, {.beta = 0.5}),
+                 BudgetError);
+    EXPECT_EQ(checksum(mine), was);
+}
+
 TEST(InPlaceLarge, AnOperandMayBeC) {
     const Tiling side = Tiling::uniform(500, 90);
     const auto b = sparse<double>({side, side}, 1, 2), start = sparse<double>({side, side}, 1, 3);

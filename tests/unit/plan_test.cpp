@@ -117,7 +117,7 @@ TEST(Plan, ProductsAndResultAreTheSameForAllAlgorithms) {
     for (int trial = 0; trial < 40; ++trial) {
         auto c = random_case(r);
         c.machine.ranks = 4;
-        std::vector<TileProduct> first;
+        KeptVector<TileProduct> first;
         for (const auto algorithm : kAlgorithms) try {
                 c.request.how.algorithm = algorithm;
                 auto plan = plan_of(c);

@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/page_pool.hpp"
 #include "storage/buffer.hpp"
-#include "storage/page_pool.hpp"
 #include "tensor/tensor_impl.hpp"
 #include "tessera/base/error.hpp"
 

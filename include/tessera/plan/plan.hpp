@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tessera/base/api.hpp"
+#include "tessera/base/kept_vector.hpp"
 #include "tessera/base/scalar.hpp"
 #include "tessera/index/distribution.hpp"
 #include "tessera/index/operand.hpp"
@@ -188,14 +189,14 @@ struct Plan {
     Shape added;                                     // with a filter: what was there already
     bool shape_given = false;                        // the result's tiles were given, not found
     std::int64_t other_bytes = 0;                    // a rank holds besides, as in PlanRequest
-    std::vector<TileProduct> products;               // by result tile, ascending in k
-    std::vector<ProductPlaces> places;               // of each product; none: all tiles are where they are stored
-    std::vector<PlanChain> chains;
-    std::vector<PlanArrival> arrivals;
-    std::vector<PlanSum> sums;
+    KeptVector<TileProduct> products;                // by result tile, ascending in k
+    KeptVector<ProductPlaces> places;                // of each product; none: all tiles are where they are stored
+    KeptVector<PlanChain> chains;
+    KeptVector<PlanArrival> arrivals;
+    KeptVector<PlanSum> sums;
     std::vector<PlanMove> moves;
     std::vector<std::int32_t> finish_sums;
-    std::vector<PlanStep> steps;
+    KeptVector<PlanStep> steps;
     std::vector<std::int32_t> dependencies;
     std::vector<float> skipped;  // per result slot: norm bound of the products skipped; empty without a filter
     std::vector<RankCounts> rank_counts;

@@ -12,7 +12,7 @@
 #include "device/cuda/store.hpp"
 #include "machine/device_layout.hpp"
 #include "storage/buffer.hpp"
-#include "storage/page_pool.hpp"
+#include "storage/release.hpp"
 
 namespace tessera {
 

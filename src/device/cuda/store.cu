@@ -15,7 +15,7 @@
 #include "device/cuda/store_kernels.cuh"
 #include "device/discovery.hpp"
 #include "kernels/tile_math.hpp"
-#include "storage/page_pool.hpp"
+#include "storage/release.hpp"
 #include "tessera/base/error.hpp"
 
 namespace tessera {

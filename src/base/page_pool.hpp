@@ -32,7 +32,13 @@ class PagePool {
     std::int64_t kept_bytes_ = 0, used_ = 0, peak_ = 0;
 };
 
-/// Called first by release_memory(): for others that keep blocks in a form of their own. Stays for ever.
-void on_release_memory(void (*give_back)() noexcept);
+// Under a sanitizer nothing is kept: that would hide the use of freed memory.
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kKeepsPages = false;
+#elif defined(__has_feature)
+inline constexpr bool kKeepsPages = !__has_feature(address_sanitizer);
+#else
+inline constexpr bool kKeepsPages = true;
+#endif
 
 }  // namespace tessera

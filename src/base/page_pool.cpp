@@ -1,14 +1,13 @@
-#include "storage/page_pool.hpp"
-
-#include <vector>
+#include "base/page_pool.hpp"
 
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <iterator>
+#include <new>
 
 #include "base/units.hpp"
-#include "tessera/storage/memory.hpp"
+#include "tessera/base/kept_vector.hpp"
 
 namespace tessera {
 
@@ -116,31 +115,18 @@ void PagePool::release() noexcept {
     peak_ = used_;
 }
 
-std::int64_t kept_memory() { return PagePool::instance().kept(); }
-namespace {
-struct Keepers {
-    std::mutex mutex;
-    std::vector<void (*)() noexcept> list;
-    static Keepers& instance() {
-        static auto* keepers = new Keepers;
-        return *keepers;
-    }
-};
-}  // namespace
-
-void on_release_memory(void (*give_back)() noexcept) {
-    auto& keepers = Keepers::instance();
-    const std::lock_guard lock(keepers.mutex);
-    keepers.list.push_back(give_back);
+std::byte* take_large_array(std::size_t bytes) {
+    auto* data = kKeepsPages ? PagePool::instance().take(static_cast<std::int64_t>(bytes))
+                             : static_cast<std::byte*>(::operator new(bytes));
+    if (!data) throw std::bad_alloc();
+    return data;
 }
 
-void release_memory() noexcept {
-    {
-        auto& keepers = Keepers::instance();
-        const std::lock_guard lock(keepers.mutex);
-        for (const auto give_back : keepers.list) give_back();
-    }
-    PagePool::instance().release();
+void give_large_array(std::byte* data, std::size_t bytes) noexcept {
+    if (kKeepsPages)
+        PagePool::instance().give(data, static_cast<std::int64_t>(bytes));
+    else
+        ::operator delete(data);
 }
 
 }  // namespace tessera
