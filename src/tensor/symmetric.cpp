@@ -1,5 +1,6 @@
 #include "tessera/tensor/symmetric.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -20,6 +21,10 @@ void see(const TileView& view, const T* stored, const IndexVector& extents, T* t
     for (int d = 0; d < extents.size(); ++d) strides[view.order[d]] = stored_strides[d];
     const auto factor = static_cast<RealOf<T>>(view.factor);
     if (extents.size() == 2) {
+        if (strides[1] == 1 && strides[0] == extents[1] && factor == 1 && !view.conjugate) {
+            std::copy_n(stored, extents.product(), tile);
+            return;
+        }
         for (std::int64_t i = 0; i < extents[0]; ++i)
             for (std::int64_t j = 0; j < extents[1]; ++j)
                 *tile++ = factor * conjugate_if(stored[i * strides[0] + j * strides[1]], view.conjugate);

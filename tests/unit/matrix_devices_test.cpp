@@ -44,7 +44,8 @@ TYPED_TEST(MatrixDevices, HaveTheBitsOfTheCores) {
     const std::pair<const char*, Function> functions[] = {
         {"sign", [](auto& x, auto& o, auto& here) { return sign(x, o, here); }},
         {"inverse", [](auto& x, auto& o, auto& here) { return inverse(x, o, here); }},
-        {"sqrt_inverse", [&](auto& x, auto& o, auto& here) {
+        {"sqrt_inverse",
+         [&](auto& x, auto& o, auto& here) {
              return sqrt_inverse(x.on_devices() ? to_devices(s, x.placement().devices) : s, o, here);
          }},
         {"exponential", [](auto& x, auto& o, auto& here) { return exponential(x, o, here); }},
