@@ -21,9 +21,9 @@ void Cblacs_gridexit(int context);
 int numroc_(const int* n, const int* block, const int* process, const int* source, const int* processes);
 void descinit_(int* description, const int* m, const int* n, const int* mb, const int* nb, const int* row_source,
                const int* column_source, const int* context, const int* leading, int* info);
-#define TESSERA_PGEMM(NAME, T)                                                                                       \
-    void NAME(const char* transpose_a, const char* transpose_b, const int* m, const int* n, const int* k,            \
-              const T* alpha, const T* a, const int* ia, const int* ja, const int* da, const T* b, const int* ib,    \
+#define TESSERA_PGEMM(NAME, T)                                                                                    \
+    void NAME(const char* transpose_a, const char* transpose_b, const int* m, const int* n, const int* k,         \
+              const T* alpha, const T* a, const int* ia, const int* ja, const int* da, const T* b, const int* ib, \
               const int* jb, const int* db, const T* beta, T* c, const int* ic, const int* jc, const int* dc)
 TESSERA_PGEMM(psgemm_, float);
 TESSERA_PGEMM(pdgemm_, double);
@@ -78,8 +78,7 @@ struct Matrix {
         descinit_(description.data(), &rows, &columns, &row_block, &column_block, &first_row, &first_column,
                   &on.context, &leading, &info);
         EXPECT_EQ(info, 0);
-        layout = {rows,      columns,      row_block,  column_block, on.rows,
-                  on.columns, first_row, first_column, leading};
+        layout = {rows, columns, row_block, column_block, on.rows, on.columns, first_row, first_column, leading};
         local.assign(static_cast<std::size_t>(leading) * static_cast<std::size_t>(std::max(1, along)), T{});
         // Both count alike.
         EXPECT_EQ(layout.local_rows(mpi_world().rank()), mine);
@@ -115,10 +114,10 @@ TYPED_TEST(Scalapack, ProductsAreThoseOfPdgemm) {
         const int bm = 1 + draw.below(9), bn = 1 + draw.below(9), bk = 1 + draw.below(9);
         Matrix<T> a(draw, grid, m, k, bm, bk), b(draw, grid, k, n, bk, bn), c(draw, grid, m, n, bm, bn);
         const TileGrid grid_a{draw.tiling(m), draw.tiling(k)}, grid_b{grid_a.tiling(1), draw.tiling(n)};
-        const auto x = Tensor<T>::random(draw.shape(grid_a, 0.7), seed, 0,
-                                         {ranks, draw.distribution(grid_a, ranks.size())});
-        const auto y = Tensor<T>::random(draw.shape(grid_b, 0.7), seed + 100, 0,
-                                         {ranks, draw.distribution(grid_b, ranks.size())});
+        const auto x =
+            Tensor<T>::random(draw.shape(grid_a, 0.7), seed, 0, {ranks, draw.distribution(grid_a, ranks.size())});
+        const auto y =
+            Tensor<T>::random(draw.shape(grid_b, 0.7), seed + 100, 0, {ranks, draw.distribution(grid_b, ranks.size())});
         // Out: what ScaLAPACK makes of the arrays is what the contraction says.
         to_block_cyclic<T>(x, a.layout, a.local);
         to_block_cyclic<T>(y, b.layout, b.local);

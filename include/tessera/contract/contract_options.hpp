@@ -103,9 +103,9 @@ struct Contraction {
     ContractReport report;
 };
 
-/// A result that nobody keeps: each tile is handed over once, finished, with its norm, and forgotten. Called from several
-/// threads at once, in no order. Devices hand over while they work, and the host holds a few tiles at a time; cores
-/// hold the result until it is complete. Each rank is handed the tiles that it owns.
+/// A result that nobody keeps: each tile is handed over once, finished, with its norm, and forgotten. Called from
+/// several threads at once, in no order. Devices hand over while they work, and the host holds a few tiles at a time;
+/// cores hold the result until it is complete. Each rank is handed the tiles that it owns.
 template <Scalar T>
 using TileConsumer = std::function<void(std::int64_t slot, std::span<const T> tile, double norm)>;
 
