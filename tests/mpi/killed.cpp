@@ -1,8 +1,7 @@
 // Writes a tensor's file on ranks; one of them kills itself (signal 9) in the middle. usage:
 //   mpi_killed FILE write SEED          writes the tensor of this seed
-//   mpi_killed FILE kill SEED RANK N    the same; this rank dies in its N-th write of tiles, half of it written; 0:
-//   just
-//                                       before the file gets its name
+//   mpi_killed FILE kill SEED RANK N    the same; this rank dies in its N-th write of tiles, half of it written; with
+//                                       N = 0 before the file gets its name
 //   mpi_killed FILE check SEED          the file is the tensor of this seed
 #include <sys/uio.h>
 #include <unistd.h>
