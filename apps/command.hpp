@@ -81,5 +81,6 @@ Action add_bench(CLI::App& app);
 /// it cannot.
 int start_bench(char** argv);
 Action add_energy(CLI::App& app);
+Action add_optimise(CLI::App& app);
 
 }  // namespace tessera::app

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <functional>
 #include <optional>
 #include <type_traits>
@@ -24,11 +25,14 @@ namespace tessera::app {
 
 namespace {
 
+constexpr double kDebye = 2.541746473;  // of e bohr
+
 struct Options {
     CommonOptions common;
     chem::EnergyOptions energy;
     std::optional<std::string> molecule, fcidump, trexio, qcschema;
-    std::string method = "ccsd(t)", abcd = "stored", integrals = "conventional", scf = "auto";
+    std::string method = "ccsd(t)", abcd = "stored", integrals = "conventional", scf = "auto", reference = "rhf";
+    std::string stability = "check";
     WhereOptions where;
     std::optional<double> filter;
     int charge = 0;
@@ -63,6 +67,35 @@ double share_on_devices(const chem::EnergyResult& r) {
     return all > 0 ? (r.device_contraction_flops + r.device_triples_flops) / all : 0;
 }
 
+nlohmann::json to_json(const chem::OpenShell& x, chem::Method method) {
+    const auto parts = [](const chem::OpenShell::Parts& p) {
+        return nlohmann::json{{"same_spin", p.same}, {"opposite_spin", p.opposite}, {"singles", p.singles}};
+    };
+    const auto amplitudes = [](const std::vector<chem::OpenShell::Amplitude>& list) {
+        nlohmann::json out = nlohmann::json::array();
+        for (const auto& a : list) out.push_back({{"orbitals", a.orbitals}, {"value", a.value}});
+        return out;
+    };
+    const double s = 0.5 * (x.multiplicity - 1);
+    nlohmann::json j{{"multiplicity", x.multiplicity},
+                     {"occupied", x.occupied},
+                     {"virtual", x.virtuals},
+                     {"s_squared", x.s_squared},
+                     {"s_squared_pure", s * (s + 1)},
+                     {"hessian", nullptr},
+                     {"followed", x.followed},
+                     {"mp2", nullptr},
+                     {"ccsd", nullptr},
+                     {"largest_amplitudes", nullptr}};
+    if (x.hessian) j["hessian"] = *x.hessian;
+    if (method != chem::Method::rhf) j["mp2"] = parts(x.mp2);
+    if (method >= chem::Method::ccsd) {
+        j["ccsd"] = parts(x.ccsd);
+        j["largest_amplitudes"] = {{"singles", amplitudes(x.singles)}, {"doubles", amplitudes(x.doubles)}};
+    }
+    return j;
+}
+
 nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
     const double tensor_seconds = r.contraction_seconds + r.triples_seconds;
     nlohmann::json j{
@@ -74,7 +107,9 @@ nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
         {"ranks", mpi_world().size()},
         {"threads", resolve_threads(o.energy.here.threads)},
         {"nuclear", r.nuclear},
+        {"reference", o.reference},
         {"rhf", r.rhf},
+        {"reference_energy", r.rhf},
         {"mp2", r.mp2},
         {"ccsd", r.ccsd},
         {"triples", r.triples},
@@ -114,6 +149,17 @@ nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
         j["charge"] = j["basis"] = j["smallest_overlap"] = j["scf"] = nullptr;
         j["integrals"] = o.fcidump ? "fcidump" : "trexio";
     }
+    if (o.reference != "rhf") {
+        j["rhf"] = nullptr;
+        for (const auto& step : r.scf_history)
+            j["scf_history"].push_back({{"energy", step.energy}, {"change", step.change}, {"gradient", step.gradient}});
+    }
+    j["dipole"] = nullptr;
+    if (r.dipole) j["dipole"] = *r.dipole;
+    j["ccsd_dipole"] = nullptr;
+    if (r.ccsd_dipole) j["ccsd_dipole"] = *r.ccsd_dipole;
+    j["open_shell"] = nullptr;
+    if (r.open) j["open_shell"] = to_json(*r.open, o.energy.method);
     // What was not asked for is not zero.
     const auto m = o.energy.method;
     if (m == chem::Method::rhf) j["mp2"] = nullptr;
@@ -161,7 +207,9 @@ nlohmann::json to_json(const Options& o, const chem::NotConverged& e) {
     auto j = to_json(o, e.result());
     for (const char* energy : {"ccsd", "triples", "total", "t1_diagnostic"}) j[energy] = nullptr;
     if (e.where() == "scf")
-        for (const char* unknown : {"nuclear", "rhf", "mp2", "orbitals", "smallest_overlap"}) j[unknown] = nullptr;
+        for (const char* unknown :
+             {"nuclear", "rhf", "reference_energy", "mp2", "orbitals", "smallest_overlap", "dipole", "open_shell"})
+            j[unknown] = nullptr;
     if (j.contains("screening"))  // counted after the last iteration
         for (const char* unknown : {"tiles", "tiles_made", "energy_change"}) j["screening"][unknown] = nullptr;
     j["stopped"] = {{"in", e.where()}, {"iterations", e.iterations()}, {"energy", e.energy()}, {"message", e.what()}};
@@ -177,13 +225,23 @@ std::string summary(const Options& o, const chem::EnergyResult& r) {
         out += fmt::format("{:<28}{:>20.10f}\n", what, value);
     };
     line("nuclear repulsion", r.nuclear);
-    line("RHF", r.rhf);
+    const auto parts = [&](const chem::OpenShell::Parts& p) {
+        line("  same spin", p.same);
+        line("  opposite spin", p.opposite);
+        if (p.singles != 0) line("  singles", p.singles);
+    };
+    line(o.energy.reference == chem::Reference::rhf   ? "RHF"
+         : o.energy.reference == chem::Reference::uhf ? "UHF"
+                                                      : "ROHF",
+         r.rhf);
     if (m != Method::rhf) {
         line("MP2 correlation", r.mp2);
+        if (r.open) parts(r.open->mp2);
         line("MP2 total", r.rhf + r.mp2);
     }
     if (m == Method::ccsd || m == Method::ccsd_t) {
         line("CCSD correlation", r.ccsd);
+        if (r.open) parts(r.open->ccsd);
         line("CCSD total", r.rhf + r.ccsd);
     }
     if (m == Method::ccsd_t) {
@@ -193,6 +251,20 @@ std::string summary(const Options& o, const chem::EnergyResult& r) {
     if (r.t1_diagnostic > 0)
         out += fmt::format("{:<28}{:>20.4f}{}\n", "T1 diagnostic", r.t1_diagnostic,
                            r.t1_diagnostic > 0.02 ? "  (above 0.02: one determinant may not be enough)" : "");
+    if (r.open) {
+        const double s = 0.5 * (r.open->multiplicity - 1);
+        out += fmt::format("{:<28}{:>20.4f}  (multiplicity {}: {:.4f} without contamination)\n", "<S^2> of the SCF",
+                           r.open->s_squared, r.open->multiplicity, s * (s + 1));
+        for (const auto& list : {r.open->singles, r.open->doubles})
+            for (const auto& a : list) out += fmt::format("  amplitude {:<16}{:>20.4f}\n", a.orbitals, a.value);
+    }
+    const auto dipole = [&](const char* what, const std::optional<std::array<double, 3>>& d) {
+        if (d)
+            out += fmt::format("{:<28}{:>20.4f} D  ({:.5f} {:.5f} {:.5f} e bohr)\n", what,
+                               kDebye * std::hypot((*d)[0], (*d)[1], (*d)[2]), (*d)[0], (*d)[1], (*d)[2]);
+    };
+    dipole("SCF dipole", r.dipole);
+    dipole("CCSD dipole", r.ccsd_dipole);
     if (o.energy.abcd == chem::Abcd::direct && r.v_tiles > 0)
         out += fmt::format(
             "integral tiles made: {} of {} ({:.1f} % skipped); the CCSD energy changed by {:.1e} (first order)\n",
@@ -209,6 +281,15 @@ std::string summary(const Options& o, const chem::EnergyResult& r) {
 void set_options(Options& o) {
     auto& e = o.energy;
     e.method = chem::parse_method(o.method);
+    e.reference = chem::parse_reference(o.reference);
+    o.reference = chem::name(e.reference);
+    const auto known = {"none", "check", "follow"};
+    const auto* const stability = std::find(known.begin(), known.end(), o.stability);
+    require(stability != known.end(), "--stability {}: none, check or follow", o.stability);
+    require(e.reference == chem::Reference::uhf || o.stability != "follow", "--stability follow: of --reference uhf");
+    e.stability = static_cast<chem::Stability>(stability - known.begin());
+    require(!file_of_integrals(o) || e.reference == chem::Reference::rhf,
+            "--reference {}: integrals of a file are a closed shell's", o.reference);
     if (e.method == chem::Method::ri_mp2) o.integrals = "df";
     require(!o.filter || e.method == chem::Method::ri_mp2, "--filter {}: of the integrals of ri-mp2", *o.filter);
     e.filter = o.filter.value_or(e.filter);
@@ -351,7 +432,7 @@ void run(Options& o) {
 
 Action add_energy(CLI::App& app) {
     auto o = std::make_shared<Options>();
-    auto* command = app.add_subcommand("energy", "the energy of a molecule: RHF, MP2, RI-MP2, CCSD, CCSD(T)");
+    auto* command = app.add_subcommand("energy", "the energy of a molecule: Hartree-Fock, MP2, RI-MP2, CCSD, CCSD(T)");
     auto& e = o->energy;
     command->add_option("molecule", o->molecule, "xyz file, coordinates in Angstrom");
     auto* fcidump =
@@ -376,6 +457,22 @@ Action add_energy(CLI::App& app) {
     command->add_option("--charge", o->charge, "charge of the molecule")
         ->capture_default_str()
         ->check(whole_number(-1000, 1000));
+    command
+        ->add_option("--reference", o->reference,
+                     "rhf (pairs of electrons), uhf (orbitals of each spin) or rohf (pairs and single electrons)")
+        ->capture_default_str();
+    command->add_option("--multiplicity", e.multiplicity, "2 S + 1 (default: 1, or 2 where electrons are odd)")
+        ->check(whole_number(1, 1000));
+    command->add_option("--level-shift", e.level_shift, "of uhf and rohf: hartree by which empty orbitals are raised");
+    command->add_option("--damping", e.damping,
+                        "of uhf and rohf: share of the last Fock matrix in the next, from 0 to 1");
+    command
+        ->add_option("--stability", o->stability,
+                     "of uhf: none, check (say whether a rotation of orbitals lowers the energy), or follow it")
+        ->capture_default_str();
+    command->add_flag(
+        "--dipole", e.dipole,
+        "of uhf and rohf: the dipole moment of CCSD, from the Lambda equations (orbitals stay as they are)");
     command->add_option("--converge", e.converge, "energy change and residual to reach")->capture_default_str();
     command->add_option("--max-iterations", e.max_iterations, "of the SCF and of CCSD, each, in this run")
         ->capture_default_str()
@@ -396,6 +493,10 @@ Action add_energy(CLI::App& app) {
     command->add_option("--checkpoint", e.checkpoint, "keep the amplitudes here (.h5); go on from them if it is there")
         ->check(check_name);
     for (auto* file : {fcidump, trexio, qcschema}) file->check(check_name);
+    command
+        ->add_option("--fcidump-out", e.fcidump_out,
+                     "write the integrals over the orbitals of rhf or rohf here, as an FCIDUMP file")
+        ->check(check_name);
     command->add_option("--scratch", e.scratch,
                         "folder for what does not fit in --memory: vectors of DIIS (default: that of temporary files)");
     command->add_option("--tile", e.tile, "about this many orbitals in a tile")
@@ -411,15 +512,17 @@ Action add_energy(CLI::App& app) {
     add_memory(*command, o->where, "refuse what needs more than this on the host, as in 16GiB (default: what it has)");
     add_common(*command, o->common);
     command->footer("Example: tessera energy share/molecules/h2o.xyz --basis cc-pvdz --method 'ccsd(t)' --frozen-core");
-    for (const char* of_molecules : {"--basis", "--basis-folder", "--integrals", "--jkfit", "--rifit", "--frozen-core",
-                                     "--charge", "--abcd", "--scf", "--screen", "--checkpoint", "--scratch"}) {
+    for (const char* of_molecules :
+         {"--multiplicity", "--level-shift", "--damping", "--stability", "--dipole", "--fcidump-out", "--basis",
+          "--basis-folder", "--integrals", "--jkfit", "--rifit", "--frozen-core", "--charge", "--abcd", "--scf",
+          "--screen", "--checkpoint", "--scratch"}) {
         fcidump->excludes(of_molecules);
         trexio->excludes(of_molecules);
     }
     // The question says it.
-    for (const char* asked :
-         {"--basis", "--integrals", "--jkfit", "--rifit", "--method", "--frozen-core", "--charge", "--converge",
-          "--max-iterations", "--abcd", "--scf", "--screen", "--filter", "--tile", "--checkpoint"})
+    for (const char* asked : {"--basis", "--integrals", "--jkfit", "--rifit", "--method", "--frozen-core", "--charge",
+                              "--multiplicity", "--reference", "--converge", "--max-iterations", "--abcd", "--scf",
+                              "--screen", "--filter", "--tile", "--checkpoint"})
         qcschema->excludes(asked);
     return [o] { run(*o); };
 }

@@ -15,6 +15,6 @@ int main(int argc, char** argv) {
     app.footer("Example: tessera run alkane:8:v3:min --explain\nEvery subcommand has --help with an example.");
     return app::run_commands(app,
                              {app::add_info, app::add_contract, app::add_run, app::add_plan, app::add_simulate,
-                              app::add_tune, app::add_energy, app::add_show, app::add_bench},
+                              app::add_tune, app::add_energy, app::add_optimise, app::add_show, app::add_bench},
                              argc, argv);
 }

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
@@ -74,9 +75,9 @@ class TransposeGemm {
             steps_.push_back(std::move(step));
         }
     }
-    void run(double* t3) {
+    void run(double* t3, const Part& part) {
         bool first = true;
-        for (const Step& step : steps_) {
+        for (const Step& step : std::span(steps_).subspan(part.first, part.count)) {
             multiply(step);
             TransposeArguments<double> arguments;
             arguments.alpha = step.factor;
@@ -149,40 +150,46 @@ void bench_triples(const TriplesOptions& options, nlohmann::json& report) {
         const double flops = fused_flops(p.extents, p.terms);
         FusedOutput output{t3.get(), packed_strides(p.extents), false};
         const std::span<const FusedTerm> terms = p.terms;
-        auto record = [&](const char* variant, double seconds, double work, double error) {
+        auto record = [&](const std::string& variant, const Part& part, double seconds, double error) {
+            const double work = flops * static_cast<double>(part.count) / 18;
             cases.push_back({{"size", size.name},
                              {"variant", variant},
+                             {"terms", part.name},
                              {"seconds", seconds},
                              {"gflops", work / seconds * 1e-9},
                              {"max_relative_error", error}});
             if (!options.quiet)
-                fmt::print(stderr, "{:5} {:20} {:9.4f} s {:8.1f} GF/s  error {:.1e}\n", size.name, variant, seconds,
-                           work / seconds * 1e-9, error);
+                fmt::print(stderr, "{:5} {:20} {:4} {:9.4f} s {:8.1f} GF/s  error {:.1e}\n", size.name, variant,
+                           part.name, seconds, work / seconds * 1e-9, error);
             if (!(error < 1e-12))
                 throw CheckFailed(
                     fmt::format("bench triples {} {}: relative error {} against ref", size.name, variant, error));
         };
-        auto stored = [&](const char* variant, auto&& work) {
-            if (!wanted(options.variants, variant)) return;
-            std::fill_n(t3.get(), volume, std::nan(""));
-            const double seconds = best_seconds(options.repeats, work);
-            record(variant, seconds, flops, sampled_error(p, t3.get(), 500));
-        };
-        stored("fused", [&] { fused_contract(p.extents, terms, output, fused_options); });
-        stored("partially_fused", [&] {
-            FusedOutput add = output;
-            add.accumulate = true;
-            fused_contract(p.extents, terms.first(9), output, fused_options);
-            fused_contract(p.extents, terms.subspan(9), add, fused_options);
-        });
-        stored("unfused", [&] {
-            FusedOutput add = output;
-            for (std::size_t n = 0; n < terms.size(); ++n, add.accumulate = true)
-                fused_contract(p.extents, terms.subspan(n, 1), add, fused_options);
-        });
-        if (wanted(options.variants, "ttgt")) {
-            TransposeGemm ttgt(p, size, threads);
-            stored("ttgt", [&] { ttgt.run(t3.get()); });
+        std::optional<TransposeGemm> ttgt;
+        for (const Part& part : kParts) {
+            if (options.terms.empty() ? part.count != 18 : !wanted(options.terms, part.name)) continue;
+            const auto stored = [&](const std::string& variant, auto&& work) {
+                std::fill_n(t3.get(), volume, std::nan(""));
+                const double seconds = best_seconds(options.repeats, work);
+                record(variant, part, seconds, sampled_error(p, t3.get(), 500, part));
+            };
+            // Nothing is transposed in registers here, so there is no variant without it.
+            for (const char* variant : {"fused", "nine_nine", "partially_fused", "no_register_tiling", "unfused"}) {
+                if (!wanted(options.variants, variant)) continue;
+                const auto kernels = kernels_of(variant, terms, part);
+                FusedOptions how = fused_options;
+                how.register_tiles = std::string_view(variant) != "no_register_tiling";
+                stored(variant, [&] {
+                    FusedOutput to = output;
+                    for (const auto& kernel : kernels) {
+                        fused_contract(p.extents, kernel, to, how);
+                        to.accumulate = true;
+                    }
+                });
+            }
+            if (!wanted(options.variants, "ttgt")) continue;
+            if (!ttgt) ttgt.emplace(p, size, threads);
+            stored("ttgt", [&] { ttgt->run(t3.get(), part); });
         }
         if (options.peers) {
             const auto& e = p.extents;
@@ -191,7 +198,7 @@ void bench_triples(const TriplesOptions& options, nlohmann::json& report) {
                                         std::to_string(size.sum)},
                                        threads, report);
             if (!peer.is_null()) {
-                record("numpy", peer["seconds"].get<double>(), flops, peer["max_relative_error"].get<double>());
+                record("numpy", kParts[0], peer["seconds"].get<double>(), peer["max_relative_error"].get<double>());
             }
         }
         // The energies are checked against the plain weights on a stored tensor, which is checked against ref itself.
@@ -204,7 +211,7 @@ void bench_triples(const TriplesOptions& options, nlohmann::json& report) {
                 options.repeats, [&] { energy = fused_energy(p.extents, terms, epilogue, fused_options); });
             fused_contract(p.extents, terms, output, fused_options);
             const double want = stored_energy(p, t3.get(), epilogue, threads);
-            record(variant, seconds, flops,
+            record(variant, kParts[0], seconds,
                    std::max(std::abs(energy - want) / std::abs(want), sampled_error(p, t3.get(), 500)));
         };
         reduced("energy", TripleWeights::spin_orbital);

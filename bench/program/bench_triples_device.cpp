@@ -57,13 +57,13 @@ class DeviceTransposeGemm {
             steps_.push_back(std::move(step));
         }
     }
-    void run(double* t3) const {
+    void run(double* t3, const Part& part) const {
         auto* product = static_cast<double*>(product_.data());
-        for (std::size_t n = 0; n < steps_.size(); ++n) {
+        for (std::size_t n = part.first; n < part.first + part.count; ++n) {
             const Step& s = steps_[n];
             cublas_.dgemm(true, !s.sum_first_b, s.m, s.n, s.k, s.factor, s.a, s.k, s.b, s.sum_first_b ? s.k : s.n, 0,
                           product, s.m);
-            s.transpose->run(product, t3, 1.0, n == 0 ? 0.0 : 1.0);
+            s.transpose->run(product, t3, 1.0, n == part.first ? 0.0 : 1.0);
         }
     }
 
@@ -101,34 +101,29 @@ class Table {
         const DeviceBuffer t3(bytes);
         const FusedOutput output{static_cast<double*>(t3.data()), packed_strides(p.extents), false};
 
-        auto stored = [&](const std::string& variant, const std::string& detail, auto&& work) {
-            if (!wanted(options_.variants, variant)) return;
-            cuda::fill_bytes(t3.data(), 0xff, bytes);  // NaN: what is not written shows
-            const double seconds = median_seconds(std::max(options_.repeats, 15), 0, work);
-            cuda::copy_to_host(host.data(), t3.data(), bytes);
-            record(size.name, variant, detail, seconds, flops, sampled_error(p, host.data(), 1000));
-        };
-        {
-            const DeviceFused fused(p.extents, terms, output);
-            stored("fused", fused.description(), [&] { fused.run(); });
-        }
         FusedOutput add = output;
         add.accumulate = true;
-        {
-            const DeviceFused first(p.extents, terms.first(9), output), second(p.extents, terms.subspan(9), add);
-            stored("partially_fused", first.description(), [&] { first.run(), second.run(); });
-        }
-        {
-            std::vector<DeviceFused> each;
-            for (std::size_t n = 0; n < terms.size(); ++n)
-                each.emplace_back(p.extents, terms.subspan(n, 1), n == 0 ? output : add);
-            stored("unfused", each.front().description(), [&] {
-                for (const DeviceFused& one : each) one.run();
-            });
-        }
-        if (cublas_.available() && wanted(options_.variants, "ttgt")) {
-            const DeviceTransposeGemm ttgt(cublas_, p, size, mirror, volume);
-            stored("ttgt", "cuBLAS " + cublas_.version(), [&] { ttgt.run(static_cast<double*>(t3.data())); });
+        std::optional<DeviceTransposeGemm> ttgt;
+        for (const Part& part : kParts) {
+            if (options_.terms.empty() ? part.count != 18 : !wanted(options_.terms, part.name)) continue;
+            const auto stored = [&](const std::string& variant, const std::string& detail, auto&& work) {
+                cuda::fill_bytes(t3.data(), 0xff, bytes);  // NaN: what is not written shows
+                const double seconds = median_seconds(std::max(options_.repeats, 15), 0, work);
+                cuda::copy_to_host(host.data(), t3.data(), bytes);
+                record(size.name, variant, part, detail, seconds, flops, sampled_error(p, host.data(), 1000, part));
+            };
+            for (const char* variant : {"fused", "nine_nine", "partially_fused", "no_register_transpose", "unfused"}) {
+                if (!wanted(options_.variants, variant)) continue;
+                std::vector<DeviceFused> kernels;
+                for (const auto& kernel : kernels_of(variant, terms, part))
+                    kernels.emplace_back(p.extents, kernel, kernels.empty() ? output : add);
+                stored(variant, kernels.front().description(), [&] {
+                    for (const DeviceFused& kernel : kernels) kernel.run();
+                });
+            }
+            if (!cublas_.available() || !wanted(options_.variants, "ttgt")) continue;
+            if (!ttgt) ttgt.emplace(cublas_, p, size, mirror, volume);
+            stored("ttgt", "cuBLAS " + cublas_.version(), [&] { ttgt->run(static_cast<double*>(t3.data()), part); });
         }
 
         std::optional<double> expected[2];   // by weights: the check costs more than the runs
@@ -152,7 +147,7 @@ class Table {
             auto& expectation = expected[weights == TripleWeights::closed_shell ? 1 : 0];
             if (!expectation) expectation = stored_energy(p, host.data(), on_host, 0);
             const double want = *expectation;
-            record(size.name, variant, fused.description(), seconds, flops,
+            record(size.name, variant, kParts[0], fused.description(), seconds, flops,
                    std::max(std::abs(energy - want) / std::abs(want), *stored_error));
         };
         reduced("energy", TripleWeights::spin_orbital);
@@ -160,17 +155,19 @@ class Table {
     }
 
   private:
-    void record(const char* size, const std::string& variant, const std::string& detail, double seconds, double flops,
-                double error) {
+    void record(const char* size, const std::string& variant, const Part& part, const std::string& detail,
+                double seconds, double all, double error) {
+        const double flops = all * static_cast<double>(part.count) / 18;
         cases.push_back({{"size", size},
                          {"variant", variant},
+                         {"terms", part.name},
                          {"detail", detail},
                          {"seconds", seconds},
                          {"gflops", flops / seconds * 1e-9},
                          {"max_relative_error", std::isfinite(error) ? error : 1e300}});
         if (!options_.quiet)
-            fmt::print(stderr, "{:5} {:20} {:9.3f} ms {:9.1f} GF/s  error {:.1e}\n", size, variant, 1e3 * seconds,
-                       flops / seconds * 1e-9, error);
+            fmt::print(stderr, "{:5} {:20} {:4} {:9.3f} ms {:9.1f} GF/s  error {:.1e}\n", size, variant, part.name,
+                       1e3 * seconds, flops / seconds * 1e-9, error);
         if (!(error < 1e-12)) failures_ += fmt::format(" {} {} {:.1e};", size, variant, error);
     }
     const TriplesOptions& options_;

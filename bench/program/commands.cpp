@@ -281,9 +281,14 @@ Action add_triples(CLI::App& app) {
     command->add_option("--size", o->bench.sizes, "A B C D E long (default: all)")
         ->check(CLI::IsMember({"A", "B", "C", "D", "E", "long"}));
     command
-        ->add_option("--variant", o->bench.variants,
-                     "fused partially_fused unfused ttgt energy energy_closed_shell (default: all)")
-        ->check(CLI::IsMember({"fused", "partially_fused", "unfused", "ttgt", "energy", "energy_closed_shell"}));
+        ->add_option(
+            "--variant", o->bench.variants,
+            "fused, nine_nine, partially_fused (6 + 3 twice), no_register_transpose (device), no_register_tiling "
+            "(CPU), unfused, ttgt, energy, energy_closed_shell (default: all)")
+        ->check(CLI::IsMember(
+            std::vector<std::string>(std::begin(bench::kTriplesVariants), std::end(bench::kTriplesVariants))));
+    command->add_option("--terms", o->bench.terms, "all sd1 sd2: of which terms (default: all, together)")
+        ->check(CLI::IsMember({"all", "sd1", "sd2"}));
     command->add_flag("--peers", o->bench.peers,
                       "CPU: time NumPy's einsum too, where it is installed (a device: cuBLAS is always timed)");
     add_common(*command, o->common);
@@ -294,10 +299,11 @@ Action add_triples(CLI::App& app) {
         nlohmann::json result;
         bench::bench_triples(o->bench, result);
         if (o->common.json) return print_json(result);
-        fmt::print("{:<6} {:<22} {:>10} {:>10}\n", "size", "variant", "GFLOP/s", "of GEMM");
+        fmt::print("{:<6} {:<22} {:<6} {:>10} {:>10}\n", "size", "variant", "terms", "GFLOP/s", "of GEMM");
         for (const auto& c : result["cases"])
-            fmt::print("{:<6} {:<22} {:>10.1f} {:>10.2f}\n", c["size"].get<std::string>(),
-                       c["variant"].get<std::string>(), c["gflops"].get<double>(), c.value("fraction_of_gemm", 0.0));
+            fmt::print("{:<6} {:<22} {:<6} {:>10.1f} {:>10.2f}\n", c["size"].get<std::string>(),
+                       c["variant"].get<std::string>(), c["terms"].get<std::string>(), c["gflops"].get<double>(),
+                       c.value("fraction_of_gemm", 0.0));
     };
 }
 

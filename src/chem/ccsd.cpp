@@ -124,6 +124,12 @@ Amplitudes next_amplitudes(IntegralSource& v, const Orbitals& orbitals, const Am
 
 CcsdResult ccsd(IntegralSource& integrals, const Orbitals& orbitals, Amplitudes start, const CcsdOptions& options,
                 TensorWork& work) {
+    return ccsd({[&](const Amplitudes& t) { return next_amplitudes(integrals, orbitals, t, work); },
+                 [&](const Amplitudes& t) { return correlation_energy(integrals, make_tau(t, work), work); }},
+                std::move(start), options, work.threads());
+}
+
+CcsdResult ccsd(const CcsdEquations& equations, Amplitudes start, const CcsdOptions& options, int threads) {
     CcsdResult out;
     out.amplitudes = std::move(start);
     const double begin = now_seconds();
@@ -133,7 +139,7 @@ CcsdResult ccsd(IntegralSource& integrals, const Orbitals& orbitals, Amplitudes 
     std::unique_ptr<AmplitudeFile> file;
     Diis<Amplitudes>::Keep keep;
     if (!options.scratch.empty()) {
-        file = std::make_unique<AmplitudeFile>(options.scratch, work.threads());
+        file = std::make_unique<AmplitudeFile>(options.scratch, threads);
         keep = [&](const Amplitudes& x) { return file->keep(x); };
     } else if (options.vectors_on_host && out.amplitudes.t2.on_devices()) {
         const int device = out.amplitudes.t2.placement().devices.front();
@@ -146,17 +152,17 @@ CcsdResult ccsd(IntegralSource& integrals, const Orbitals& orbitals, Amplitudes 
     Diis<Amplitudes> diis(
         8, [](const Amplitudes& a, const Amplitudes& b) { return dot(a.t1, b.t1) + dot(a.t2, b.t2); }, std::move(keep));
     say(" iter   correlation / Eh       change     residual   diis   time / s");
-    if (options.before > 0) out.energy = correlation_energy(integrals, make_tau(out.amplitudes, work), work);
+    if (options.before > 0) out.energy = equations.energy(out.amplitudes);
     double residual = 0;
     for (int n = 1; n <= options.max_iterations; ++n) {
         const int iteration = options.before + n;
         const Amplitudes& old = out.amplitudes;
-        Amplitudes next = next_amplitudes(integrals, orbitals, old, work);
+        Amplitudes next = equations.next(old);
         Amplitudes error{add(1.0, next.t1, -1.0, old.t1), add(1.0, next.t2, -1.0, old.t2)};
         residual = std::hypot(norm(error.t1), norm(error.t2));
         diis.add(std::move(next), std::move(error));
         out.amplitudes = diis.combination();
-        const double e = correlation_energy(integrals, make_tau(out.amplitudes, work), work);
+        const double e = equations.energy(out.amplitudes);
         const double change = e - out.energy;
         out.energy = e;
         out.iterations = n;
@@ -167,9 +173,9 @@ CcsdResult ccsd(IntegralSource& integrals, const Orbitals& orbitals, Amplitudes 
         if (std::abs(change) < options.converge && residual < 10 * options.converge) return out;
     }
     const bool lost = !std::isfinite(out.energy) || !(residual < kHopeless);
-    throw NotConverged(fmt::format("CCSD did not converge in {} ({}correlation energy {:.8f}, residual {:.1e}){}",
-                                   counted(out.iterations, "iteration"), lost ? "it ran away: " : "", out.energy,
-                                   residual, options.advice),
+    throw NotConverged(fmt::format("{} did not converge in {} ({}correlation energy {:.8f}, residual {:.1e}){}",
+                                   options.what, counted(out.iterations, "iteration"), lost ? "it ran away: " : "",
+                                   out.energy, residual, options.advice),
                        "ccsd", out.iterations, out.energy);
 }
 

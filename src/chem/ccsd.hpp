@@ -12,7 +12,8 @@ struct CcsdOptions {
     double converge = 1e-8;
     int max_iterations = 100;
     int before = 0;                // iterations behind the amplitudes it begins with: the count goes on from there
-    std::string advice;            // ends the message where it does not converge
+    std::string what = "CCSD";     // in the message where it does not converge
+    std::string advice;            // ends it
     std::string scratch;           // folder for the vectors of DIIS; empty: they stay in memory
     bool vectors_on_host = false;  // those of amplitudes that live on a device
     std::function<void(const std::string&)> log;
@@ -44,8 +45,14 @@ std::int64_t resident_bytes(const ResidentCcsd& x, bool vectors);
 Amplitudes to_host(const Amplitudes& x);
 Amplitudes to_device(const Amplitudes& x, int device);
 
-/// From the given amplitudes; where they live on a device, with the integrals, all of the work is done there. Throws
-/// NotConverged.
+/// What one iteration makes of amplitudes, and the correlation energy of some.
+struct CcsdEquations {
+    std::function<Amplitudes(const Amplitudes&)> next;
+    std::function<double(const Amplitudes&)> energy;
+};
+/// From the given amplitudes. Throws NotConverged.
+CcsdResult ccsd(const CcsdEquations& equations, Amplitudes start, const CcsdOptions& options, int threads);
+/// Of a closed shell; where the amplitudes live on a device, with the integrals, all of the work is done there.
 CcsdResult ccsd(IntegralSource& integrals, const Orbitals& orbitals, Amplitudes start, const CcsdOptions& options,
                 TensorWork& work);
 

@@ -15,8 +15,11 @@
 #include "chem/checkpoint.hpp"
 #include "chem/clustering.hpp"
 #include "chem/direct_field.hpp"
+#include "chem/fcidump_write.hpp"
+#include "chem/linear_algebra.hpp"
 #include "chem/memory.hpp"
 #include "chem/molecule.hpp"
+#include "chem/open_shell.hpp"
 #include "chem/ri_mp2.hpp"
 #include "chem/text.hpp"
 #include "chem/triples_energy.hpp"
@@ -52,6 +55,16 @@ std::string name(Method method) {
         default:
             return "ccsd(t)";
     }
+}
+
+Reference parse_reference(const std::string& text) {
+    for (auto r : {Reference::rhf, Reference::uhf, Reference::rohf})
+        if (equal_ignoring_case(text, name(r))) return r;
+    user_error("unknown reference '{}': there are rhf, uhf and rohf", shown(text));
+}
+
+std::string name(Reference reference) {
+    return reference == Reference::rhf ? "rhf" : reference == Reference::uhf ? "uhf" : "rohf";
 }
 
 namespace {
@@ -104,10 +117,13 @@ class Calculation {
             self_consistent_field();
             if (options_.method == Method::ri_mp2)
                 correlate_on_ranks();
+            else if (options_.method != Method::rhf && open())
+                correlate_spins();
             else if (options_.method != Method::rhf)
                 correlate();
         } catch (NotConverged& e) {
             (e.where() == "scf" ? result_.scf_iterations : result_.iterations) = e.iterations();
+            if (!e.result().scf_history.empty()) result_.scf_history = e.result().scf_history;
             finish();
             e.set_result(result_);
             throw;
@@ -160,13 +176,19 @@ class Calculation {
     }
     /// Ranks share the fitted integrals where nothing but the Hartree-Fock iterations wants them.
     FieldShare field_share() const {
-        if (options_.method != Method::rhf && options_.method != Method::ri_mp2) return {};
+        if (open() || (options_.method != Method::rhf && options_.method != Method::ri_mp2)) return {};
         Communicator* ranks = options_.here.communicator;
         return {kFieldSlices, ranks ? ranks->size() : 1, ranks ? ranks->rank() : 0, ranks};
     }
     bool fitted() const { return options_.integrals == IntegralKind::df || options_.method == Method::ri_mp2; }
-    void part_core(const Matrix& cores);
-    void share_orbitals(Communicator& ranks);
+    void write_integrals(Field& field, const Matrix& coefficients);
+    bool open() const { return options_.reference != Reference::rhf; }
+    void check_reference();
+    void open_shell_field(Field& field, const Matrix& guess, const RhfOptions& how);
+    void part_core(RhfResult& scf, const Matrix& cores);
+    void share(std::vector<std::span<double>> parts);
+    void share_orbitals(RhfResult& scf);
+    void correlate_spins();
     void correlate();
     void choose_home(const Basis& basis);
     void correlate_on_ranks();
@@ -187,6 +209,7 @@ class Calculation {
     AoTiling ao_tiling_, direct_tiling_;  // of the stored integrals, and of those made anew in each iteration
     std::int64_t fock_kept_ = 0;          // bytes; see NeededMemory
     RhfResult scf_;
+    UhfResult spins_;        // in place of it, with uhf and rohf
     std::int64_t core_ = 0;  // of the occupied orbitals, the first ones
     std::optional<Checkpoint> checkpoint_;
     std::optional<TriplesRecord> record_;
@@ -230,13 +253,15 @@ void Calculation::check() {
     require(options_.checkpoint.empty() || options_.method >= Method::ccsd,
             "checkpoint {}: it holds the amplitudes of CCSD, of which {} has none", options_.checkpoint,
             name(options_.method));
-    if (const auto [first, second, apart] = check_closed_shell(molecule_); apart < kShortestBond)
+    check_reference();
+    if (const auto [first, second, apart] = open() ? check_atoms(molecule_) : check_closed_shell(molecule_);
+        apart < kShortestBond)
         warn(fmt::format("{}: atoms {} and {} are {:.3f} Angstrom apart, nearer than any bond: are these Angstrom?",
                          molecule_.name, first + 1, second + 1, apart));
     if (options_.frozen_core)
         for (const auto& a : molecule_.atoms) result_.frozen += core_orbitals(a.number);
-    const int pairs = molecule_.electrons() / 2;
-    if (options_.method == Method::rhf) result_.frozen = 0;
+    const auto pairs = open() ? electrons_of_spins(molecule_, options_.multiplicity)[0] : molecule_.electrons() / 2;
+    if (options_.method == Method::rhf && options_.fcidump_out.empty()) result_.frozen = 0;
     require(options_.method == Method::rhf || result_.frozen < pairs,
             "{}: the frozen core takes {} of {}; nothing is left to correlate", molecule_.name, result_.frozen,
             counted(pairs, "electron pair"));
@@ -245,9 +270,56 @@ void Calculation::check() {
     if (!options_.checkpoint.empty()) on_rank_zero([&] { require_writable(options_.checkpoint); });
     if (!options_.checkpoint.empty() && options_.method == Method::ccsd_t)
         record_.emplace(options_.checkpoint + ".triples", options_.here.communicator);
+    if (options_.fcidump_out.empty()) return;
+    require(options_.reference != Reference::uhf,
+            "integrals to {}: such a file has one set of orbitals, uhf has two; rohf has one", options_.fcidump_out);
+    require(!fitted() && options_.scf != AoStorage::direct,
+            "integrals to {}: only stored conventional ones are written", options_.fcidump_out);
+    on_rank_zero([&] { require_writable(options_.fcidump_out); });
+}
+
+void Calculation::check_reference() {
+    require(std::isfinite(options_.level_shift) && options_.level_shift >= 0, "level shift {} is not a number >= 0",
+            options_.level_shift);
+    require(options_.damping >= 0 && options_.damping < 1, "damping {} is not from 0 to below 1", options_.damping);
+    require(!options_.dipole || (open() && options_.method >= Method::ccsd),
+            "the dipole moment of {} with reference {}: of ccsd with uhf and rohf; closed shells may be uhf",
+            name(options_.method), name(options_.reference));
+    if (!open()) {
+        require(options_.multiplicity <= 1 && options_.multiplicity >= 0,
+                "multiplicity {}: reference rhf has 1; uhf and rohf treat others", options_.multiplicity);
+        require(options_.level_shift == 0 && options_.damping == 0, "{} {}: of references uhf and rohf; rhf has none",
+                options_.level_shift != 0 ? "level shift" : "damping",
+                options_.level_shift != 0 ? options_.level_shift : options_.damping);
+        return;
+    }
+    const std::string who = name(options_.reference);
+    require(options_.method != Method::ri_mp2, "ri-mp2: only of closed shells, not with reference {}", who);
+    require(options_.abcd == Abcd::stored, "abcd direct: only of closed shells, not with reference {}", who);
+    require(options_.scf != AoStorage::direct, "scf direct: only of closed shells, not with reference {}", who);
+    require(options_.checkpoint.empty(), "checkpoint {}: only of closed shells, not with reference {}",
+            options_.checkpoint, who);
+    const auto [alpha, beta] = electrons_of_spins(molecule_, options_.multiplicity);
+    result_.open.emplace();
+    result_.open->multiplicity = static_cast<int>(alpha - beta) + 1;
 }
 
 void Calculation::check_memory(const Basis& basis) {
+    if (open()) {
+        const auto [alpha, beta] = electrons_of_spins(molecule_, options_.multiplicity);
+        const double functions = static_cast<double>(basis.functions);
+        const double scf = 8 * (std::pow(functions, 4) / 8 + 60 * functions * functions);
+        const auto bytes = std::max(scf, options_.method == Method::rhf
+                                             ? 0
+                                             : open_shell_bytes({alpha, beta}, basis.functions - result_.frozen,
+                                                                basis.functions, options_.method));
+        result_.memory_estimate = static_cast<std::int64_t>(std::min(bytes, 9e18)) + kFockKept + (96 << 20);
+        fock_kept_ = kFockKept;
+        if (result_.memory_estimate > memory_limit())
+            refuse_memory(fmt::format("{} ({} bytes)", format_bytes(result_.memory_estimate), result_.memory_estimate),
+                          result_.memory_estimate);
+        return;
+    }
     const auto pairs = molecule_.electrons() / 2;
     MemoryQuestion question;
     question.stored = &ao_tiling_;
@@ -399,7 +471,7 @@ void Calculation::make_field() {
     if (fitted()) {
         const Fitting fitting(*integrals_, ao_tiling_, place(*jkfit_, molecule_), options_.here.threads);
         fitted_field_ = std::make_unique<FittedField>(fitting, field_, field_share());
-        choose_home(integrals_->basis());
+        if (!open()) choose_home(integrals_->basis());
         if (home_) fitted_field_->unpack(home_, options_.here.threads);
     } else {
         ao_ = std::make_unique<AoIntegrals>(result_.scf_direct
@@ -452,35 +524,101 @@ void Calculation::self_consistent_field() {
     how.max_iterations = options_.max_iterations;
     how.log = options_.log;
     how.warn = [this](const std::string& line) { warn(line); };
-    say("RHF");
+    say(options_.reference == Reference::rhf ? "RHF" : options_.reference == Reference::uhf ? "UHF" : "ROHF");
     const AtomicGuess guess = atomic_guess(molecule_, set, basis, field_);
-    if (fitted()) {
-        scf_ = rhf(molecule_, *integrals_, *fitted_field_, guess.density, how, field_);
-    } else if (result_.scf_direct) {
-        DirectField direct(*integrals_, ao_tiling_.functions);
-        scf_ = rhf(molecule_, *integrals_, direct, guess.density, how, field_);
-        say(fmt::format("integrals made anew: {:.1f} % of all in the last iteration",
-                        100 * static_cast<double>(direct.made()) / static_cast<double>(direct.all())));
-    } else {
-        TwoElectron stored(*ao_, kFockBlock, fock_kept_);
-        scf_ = rhf(molecule_, *integrals_, stored, guess.density, how, field_);
-    }
-    part_core(guess.cores);
-    if (options_.here.communicator) share_orbitals(*options_.here.communicator);
+    std::optional<TwoElectron> stored;
+    std::optional<DirectField> direct;
+    if (!fitted() && result_.scf_direct)
+        direct.emplace(*integrals_, ao_tiling_.functions);
+    else if (!fitted())
+        stored.emplace(*ao_, kFockBlock, fock_kept_);
+    Field& field = stored ? static_cast<Field&>(*stored) : direct ? static_cast<Field&>(*direct) : *fitted_field_;
+    for (const auto& a : molecule_.atoms) core_ += a.number <= 18 ? core_orbitals(a.number) : 9;
     result_.nuclear = molecule_.nuclear_repulsion();
+    result_.basis_functions = basis.functions;
+    if (open()) {
+        open_shell_field(field, guess.density, how);
+        for (auto& s : spins_.spin) part_core(s, guess.cores);
+        for (auto& s : spins_.spin) share_orbitals(s);
+        for (auto& f : spins_.fock) share({{f.data(), static_cast<std::size_t>(f.size())}});
+        write_integrals(field, spins_.common);
+        return;
+    }
+    scf_ = rhf(molecule_, *integrals_, field, guess.density, how, field_);
+    if (direct)
+        say(fmt::format("integrals made anew: {:.1f} % of all in the last iteration",
+                        100 * static_cast<double>(direct->made()) / static_cast<double>(direct->all())));
+    part_core(scf_, guess.cores);
+    share_orbitals(scf_);
+    write_integrals(field, scf_.coefficients);
+    const Matrix filled = scf_.coefficients.leftCols(scf_.occupied).transpose();
+    result_.dipole = dipole_moment(molecule_, *integrals_,
+                                   between(2 * filled, Matrix::Identity(scf_.occupied, scf_.occupied), filled));
     result_.rhf = scf_.energy;
     result_.scf_iterations = scf_.iterations;
     result_.dropped_functions = scf_.dropped;
     result_.smallest_overlap = scf_.smallest_overlap;
-    result_.basis_functions = basis.functions;
     result_.occupied = scf_.occupied - result_.frozen;
     result_.virtuals = scf_.coefficients.cols() - scf_.occupied;
 }
 
+void Calculation::open_shell_field(Field& field, const Matrix& guess, const RhfOptions& how) {
+    UhfOptions options;
+    options.scf = how;
+    options.restricted_open = options_.reference == Reference::rohf;
+    options.level_shift = options_.level_shift;
+    options.damping = options_.damping;
+    options.stability = options_.stability;
+    const RhfProblem problem{
+        molecule_.name, integrals_->basis().name, integrals_->overlap(), integrals_->core_hamiltonian(molecule_), 0,
+        result_.nuclear};
+    spins_ = uhf(problem, electrons_of_spins(molecule_, options_.multiplicity), field, guess, options, field_);
+    const RhfResult& alpha = spins_.spin[0];
+    result_.rhf = alpha.energy;
+    result_.scf_iterations = alpha.iterations;
+    result_.scf_history = spins_.history;
+    result_.dropped_functions = alpha.dropped;
+    result_.smallest_overlap = alpha.smallest_overlap;
+    result_.dipole = dipole_moment(molecule_, *integrals_, spins_.density);
+    result_.occupied = alpha.occupied - result_.frozen;
+    result_.virtuals = alpha.coefficients.cols() - alpha.occupied;
+    OpenShell& open = *result_.open;
+    open.s_squared = spins_.s_squared;
+    open.hessian = spins_.hessian;
+    open.followed = spins_.followed;
+    for (std::size_t s = 0; s < 2; ++s) {
+        const RhfResult& r = spins_.spin[s];
+        open.occupied[s] = std::max<std::int64_t>(0, r.occupied - result_.frozen);
+        open.virtuals[s] = r.coefficients.cols() - r.occupied;
+    }
+}
+
+void Calculation::write_integrals(Field& field, const Matrix& coefficients) {
+    if (options_.fcidump_out.empty()) return;
+    const auto unpaired = open() ? result_.open->multiplicity - 1 : 0;
+    // Held by this call alone: what follows wants them too.
+    const std::shared_ptr<const AoIntegrals> ao(std::shared_ptr<const AoIntegrals>(), ao_.get());
+    const OrbitalsToWrite what{
+        coefficients,   result_.frozen, molecule_.electrons(), unpaired, integrals_->core_hamiltonian(molecule_),
+        result_.nuclear};
+    on_rank_zero([&] { write_fcidump(options_.fcidump_out, what, field, ao, field_); });
+    say(fmt::format("integrals over {} orbitals written to {}", coefficients.cols() - result_.frozen,
+                    options_.fcidump_out));
+}
+
+void Calculation::correlate_spins() {
+    std::optional<Fitting> fitting;
+    if (fitted()) {
+        fitted_field_.reset();
+        fitting.emplace(*integrals_, ao_tiling_, place(*rifit_, molecule_), options_.here.threads);
+    }
+    correlate_open_shell(spins_, std::move(ao_), fitting ? &*fitting : nullptr, ao_tiling_.functions, *integrals_,
+                         options_, result_, work_);
+}
+
 /// The core orbitals are the first ones from here on, frozen or not.
-void Calculation::part_core(const Matrix& cores) {
-    for (const auto& a : molecule_.atoms) core_ += a.number <= 18 ? core_orbitals(a.number) : 9;
-    const auto choice = put_cores_first(scf_, cores, core_);
+void Calculation::part_core(RhfResult& scf, const Matrix& cores) {
+    const auto choice = put_cores_first(scf, cores, core_);
     if (result_.frozen == 0) return;
     if (const double gap = choice.lowest_other - choice.highest; gap < kSmallGap)
         warn(fmt::format(
@@ -495,21 +633,24 @@ void Calculation::part_core(const Matrix& cores) {
 }
 
 /// Everyone goes on with the same numbers to the last bit: rank 0's.
-void Calculation::share_orbitals(Communicator& ranks) {
-    std::vector<double> numbers{scf_.energy, static_cast<double>(scf_.iterations)};
-    const auto put = [&](const auto& m) { numbers.insert(numbers.end(), m.data(), m.data() + m.size()); };
-    put(scf_.coefficients);
-    put(scf_.orbital_energies);
-    const auto from = std::as_bytes(std::span(numbers));
-    std::vector<std::byte> bytes(from.begin(), from.end());
-    ranks.broadcast(bytes, 0);
-    ensure(bytes.size() == from.size(), "ranks have orbitals of {} and {} bytes", from.size(), bytes.size());
-    std::memcpy(numbers.data(), bytes.data(), bytes.size());
-    scf_.energy = numbers[0];
-    scf_.iterations = static_cast<int>(numbers[1]);
-    std::copy_n(numbers.begin() + 2, scf_.coefficients.size(), scf_.coefficients.data());
-    std::copy_n(numbers.begin() + 2 + scf_.coefficients.size(), scf_.orbital_energies.size(),
-                scf_.orbital_energies.data());
+void Calculation::share(std::vector<std::span<double>> parts) {
+    if (!options_.here.communicator) return;
+    for (const auto& part : parts) {
+        const auto from = std::as_bytes(part);
+        std::vector<std::byte> bytes(from.begin(), from.end());
+        options_.here.communicator->broadcast(bytes, 0);
+        ensure(bytes.size() == from.size(), "ranks have orbitals of {} and {} bytes", from.size(), bytes.size());
+        std::memcpy(part.data(), bytes.data(), bytes.size());
+    }
+}
+
+void Calculation::share_orbitals(RhfResult& scf) {
+    double iterations = scf.iterations;
+    share({{&scf.energy, 1},
+           {&iterations, 1},
+           {scf.coefficients.data(), static_cast<std::size_t>(scf.coefficients.size())},
+           {scf.orbital_energies.data(), static_cast<std::size_t>(scf.orbital_energies.size())}});
+    scf.iterations = static_cast<int>(iterations);
 }
 
 std::uint64_t checksum_of(const Amplitudes& t) { return combine(checksum(t.t1), checksum(t.t2)); }

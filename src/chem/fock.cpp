@@ -118,6 +118,37 @@ RealTensor TwoElectron::of(const RealTensor& density, const RealTensor*, TensorW
     return unpacked(sum, pairs);
 }
 
+RealTensor Field::coulomb(const RealTensor&, TensorWork&) {
+    ensure(false, "J alone of integrals that are not stored");
+    return {};
+}
+
+RealTensor Field::of_pair(const RealTensor& left, const RealTensor& right, TensorWork& work) {
+    RealTensor density = work.product("mi,ni->mn", left, right);
+    work.add_product("mi,ni->mn", right, left, density);
+    return of(density, nullptr, work);
+}
+
+RealTensor TwoElectron::coulomb(const RealTensor& density, TensorWork& work) {
+    const PairIndex& pairs = integrals_.pairs();
+    const TileGrid grid{pairs.pairs(), pairs.pairs()};
+    std::vector<ShapeEntry> entries;
+    for (std::int64_t p = 0; p < pairs.pairs().tile_count(); ++p)
+        for (std::int64_t q = 0; q < pairs.pairs().tile_count(); ++q)
+            if (const double norm = integrals_.norm(p, q); norm > 0) entries.push_back({grid.ordinal({p, q}), norm});
+    const GeneratedTensor<double> all{Shape(grid, std::move(entries)),
+                                      [&](const TileInfo& info, std::span<double> out) {
+                                          const auto p = info.coordinates[0], q = info.coordinates[1];
+                                          const auto from = integrals_.tile(p, q);
+                                          const auto rows = info.extents[0], columns = info.extents[1];
+                                          if (p >= q) return std::ranges::copy(from, out.begin()), void();
+                                          for (std::int64_t i = 0; i < rows; ++i)
+                                              for (std::int64_t j = 0; j < columns; ++j)
+                                                  out[i * columns + j] = from[j * rows + i];
+                                      }};
+    return unpacked(work.lean_product("pq,q->p", all, packed(density, pairs)), pairs);
+}
+
 namespace {
 
 /// Vectors whose squares add up to the density: its eigenvectors.
@@ -206,6 +237,17 @@ RealTensor FittedField::of_whole(const RealTensor& left, const RealTensor& right
     else
         work.add_product("Qmi,Qni->mn", x, work.product("Qms,si->Qmi", whole_, right), out, -1);
     return out;
+}
+
+RealTensor FittedField::of_pair(const RealTensor& left, const RealTensor& right, TensorWork& work) {
+    const RealTensor half = of_product(left, right, work);
+    return add(1.0, half, 1.0, work.permuted("nm->mn", half));
+}
+
+RealTensor FittedField::coulomb(const RealTensor& density, TensorWork& work) {
+    ensure(share_.slices == 1 && share_.ranks == 1, "J of slices of B");
+    const RealTensor& b = slices_[0].part(0);
+    return unpacked(work.product("Qp,Q->p", b, work.product("Qp,p->Q", b, packed(density, pairs_))), pairs_);
 }
 
 RealTensor FittedField::of_product(const RealTensor& left, const RealTensor& right, TensorWork& work) {

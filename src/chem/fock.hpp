@@ -23,6 +23,10 @@ class Field {
     virtual RealTensor of(const RealTensor& density, const RealTensor* orbitals, TensorWork& work) = 0;
     /// Makes numbers the same on the ranks that share it, which go on by them.
     virtual void agree(std::span<double>) const {}
+    /// The same of left(m,i) right(n,i) + right(m,i) left(n,i), which need not be positive.
+    virtual RealTensor of_pair(const RealTensor& left, const RealTensor& right, TensorWork& work);
+    /// J alone, of a symmetric density; of integrals that are stored.
+    virtual RealTensor coulomb(const RealTensor& density, TensorWork& work);
 };
 
 /// With G(ml,ns) = 2 (ml|ns) - 1/2 [(mn|ls) + (ms|ln)] over pairs of basis functions
@@ -33,6 +37,7 @@ class TwoElectron final : public Field {
     explicit TwoElectron(const AoIntegrals& integrals, std::int64_t block = kFockBlock, std::int64_t kept = kFockKept);
     const Tiling& functions() const override { return integrals_.pairs().single(); }
     RealTensor of(const RealTensor& density, const RealTensor* orbitals, TensorWork& work) override;
+    RealTensor coulomb(const RealTensor& density, TensorWork& work) override;
 
   private:
     struct Block {
@@ -62,6 +67,8 @@ class FittedField final : public Field {
     FittedField(const Fitting& fitting, TensorWork& work, const FieldShare& share = {});
     const Tiling& functions() const override { return pairs_.single(); }
     RealTensor of(const RealTensor& density, const RealTensor* orbitals, TensorWork& work) override;
+    RealTensor of_pair(const RealTensor& left, const RealTensor& right, TensorWork& work) override;
+    RealTensor coulomb(const RealTensor& density, TensorWork& work) override;
     /// Of the density left(m,i) right(n,i), which need not be symmetric; it is where `left` is.
     RealTensor of_product(const RealTensor& left, const RealTensor& right, TensorWork& work);
     /// From here on with B(Q|mn) for all m and n, twice the memory and no unpacking: on this device, which does the

@@ -129,7 +129,7 @@ Molecule read_xyz(const std::string& path) {
     return parse_xyz(read_text(path), path);
 }
 
-ClosestAtoms check_closed_shell(const Molecule& m) {
+ClosestAtoms check_atoms(const Molecule& m) {
     require(!m.atoms.empty(), "{}: a molecule without atoms", m.name);
     const auto closest = closest_atoms(m);
     const auto [j, i, d] = closest;
@@ -137,9 +137,29 @@ ClosestAtoms check_closed_shell(const Molecule& m) {
             j + 1, element_symbol(m.atoms[j].number), i + 1, element_symbol(m.atoms[i].number), d);
     const int n = m.electrons();
     require(n > 0, "{}: charge {} leaves {}", m.name, m.charge, counted(n, "electron"));
-    require(n % 2 == 0, "{}: {} with charge {}: only closed shells (an even number) are treated", m.name,
-            counted(n, "electron"), m.charge);
     return closest;
+}
+
+ClosestAtoms check_closed_shell(const Molecule& m) {
+    const auto closest = check_atoms(m);
+    const int n = m.electrons();
+    require(n % 2 == 0,
+            "{}: {} with charge {}: only closed shells (an even number) have reference rhf; uhf and rohf "
+            "treat others",
+            m.name, counted(n, "electron"), m.charge);
+    return closest;
+}
+
+std::array<std::int64_t, 2> electrons_of_spins(const Molecule& m, int multiplicity) {
+    const std::int64_t n = m.electrons(), open = multiplicity == 0 ? n % 2 : multiplicity - 1;
+    require(n > 0, "{}: charge {} leaves {}", m.name, m.charge, counted(n, "electron"));
+    require(multiplicity >= 0, "multiplicity {}: 1 or more is needed", multiplicity);
+    require(open <= n && (n - open) % 2 == 0, "{}: multiplicity {} is impossible with {}{}", m.name, multiplicity,
+            counted(n, "electron"),
+            open > n ? fmt::format(": they have {} at most", n + 1)
+                     : fmt::format(", an {} number: it is {} then", n % 2 == 0 ? "even" : "odd",
+                                   n % 2 == 0 ? "odd" : "even"));
+    return {(n + open) / 2, (n - open) / 2};
 }
 
 }  // namespace tessera::chem

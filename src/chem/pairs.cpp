@@ -137,15 +137,15 @@ Shape lower_tiles(const TileGrid& grid) {
 
 Tensor<double> pack_first(const Tensor<double>& x, const PairIndex& pairs, int threads) {
     const TileGrid grid{pairs.pairs(), x.grid().tiling(2)};
+    std::vector<ShapeEntry> entries;
+    for (const auto t : x.shape().ordinals())
+        if (const auto at = x.grid().coordinates(TileOrdinal{t}); at[0] >= at[1])
+            entries.push_back({grid.ordinal({pairs.tile_of(at[0], at[1]), at[2]}), 0.0});
     return Tensor<double>::generate(
-        Shape::dense(grid),
+        Shape(grid, std::move(entries)),
         [&](const TileInfo& info, std::span<double> out) {
             const auto q = info.coordinates[0];
             const auto tile = x.tile({pairs.tile_i(q), pairs.tile_j(q), info.coordinates[1]});
-            if (tile.empty()) {  // all zero
-                std::fill(out.begin(), out.end(), 0.0);
-                return;
-            }
             const auto columns = pairs.size(pairs.tile_j(q)), run = info.extents[1];
             pairs.for_each(q, [&](std::int64_t i, std::int64_t j, std::int64_t place) {
                 std::copy_n(tile.data() + (i * columns + j) * run, run, out.data() + place * run);

@@ -53,6 +53,26 @@ RealTensor deal(const RealTensor& x, Communicator& ranks, int threads) {
         threads, {ranks, Distribution::even(x.grid(), ranks.size())});
 }
 
+/// The tiles of a shape from all elements.
+RealTensor tiles_of(std::span<const double> all, const Shape& shape, int threads) {
+    return RealTensor::generate(
+        shape,
+        [&](const TileInfo& info, std::span<double> out) {
+            const int last = shape.grid().rank() - 1;
+            const auto run = info.extents[last];
+            for (std::int64_t n = 0; n < static_cast<std::int64_t>(out.size()); n += run) {
+                std::int64_t at = info.begin[last], step = shape.grid().tiling(last).extent(), rest = n / run;
+                for (int d = last - 1; d >= 0; --d) {
+                    at += (info.begin[d] + rest % info.extents[d]) * step;
+                    rest /= info.extents[d];
+                    step *= shape.grid().tiling(d).extent();
+                }
+                std::copy_n(all.begin() + at, run, out.begin() + n);
+            }
+        },
+        threads);
+}
+
 }  // namespace
 
 /// Ranks that do not share a contraction all do it, each on its cores: their devices may be one and the same.
@@ -119,7 +139,9 @@ Contraction<double> TensorWork::shared_product(std::string_view spec, const Real
     auto result = for_devices(spec, a, b, shared) ? on_devices(cores, run) : run(cores);
     if (!shared) return result;
     const auto all = result.tensor.to_dense();
-    result.tensor = RealTensor::from_dense(result.tensor.grid(), all);
+    const Shape& shape = result.tensor.shape();
+    result.tensor =
+        shape.symmetry().none() ? RealTensor::from_dense(shape.grid(), all) : tiles_of(all, shape, threads_);
     return result;
 }
 
@@ -138,6 +160,7 @@ RealTensor TensorWork::product(std::string_view spec, const RealOperand& a, cons
     const double start = now_seconds();
     ContractOptions options;
     options.result_shape = &only;
+    options.result_symmetry = only.symmetry();
     auto result = shared_product(spec, a, b, cores_for(spec, a.shape(), &b.shape()), options);
     note(std::move(result.report), start);
     return std::move(result.tensor);
@@ -153,6 +176,7 @@ void TensorWork::add_product(std::string_view spec, const RealOperand& a, const 
     const double start = now_seconds();
     ContractOptions options;
     options.alpha = alpha;
+    options.result_symmetry = c.tiles().symmetry();
     if (lives_there(a)) {
         options.beta = 1;
         return note(contract_into<double>(spec, a, b, c, home_of(*a.stored()), options), start);

@@ -69,6 +69,25 @@ INSTANTIATE_TEST_SUITE_P(Ways, RanksEnergy,
                          [](const auto& which) { return std::string(which.param.name); });
 
 #ifndef TESSERA_TEST_ON_DEVICE
+TEST(RanksEnergyOnce, OpenShellsHaveTheBitsOfOneRank) {
+    const auto methyl = parse_xyz("4\n\nC 0 0 0\nH 0 1.079 0\nH 0.934441 -0.5395 0\nH -0.934441 -0.5395 0\n", "methyl");
+    for (const auto reference : {Reference::uhf, Reference::rohf}) {
+        EnergyOptions o;
+        o.reference = reference;
+        o.here.threads = 1;
+        o.tile = 8;
+        const auto alone = energy(methyl, o);
+        o.here.communicator = &mpi_world();
+        o.share_from = 1e4;
+        const auto shared = energy(methyl, o);
+        EXPECT_EQ(shared.rhf, alone.rhf);
+        EXPECT_EQ(shared.mp2, alone.mp2);
+        EXPECT_EQ(shared.ccsd, alone.ccsd);
+        EXPECT_EQ(shared.triples, alone.triples);
+        EXPECT_EQ(shared.iterations, alone.iterations);
+    }
+}
+
 /// What has three indices is dealt: each rank holds less of it, and the sums are those of one rank to the bit.
 TEST(RanksEnergyOnce, RiMp2HasTheBitsOfOneRankAndLessOnEach) {
     const auto ethane = parse_xyz(

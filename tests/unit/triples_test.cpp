@@ -61,6 +61,7 @@ TEST(Triples, AnyTermsAnyStridesAnyExtents) {
         options.isa = kIsas[random() % 3];
         options.threads = 1 + static_cast<int>(random() % 3);
         options.workspace = trial % 2 == 0 ? &workspace : nullptr;
+        options.register_tiles = trial % 3 != 0;
         const auto got = s.after([&](const FusedOutput& out) { fused_contract(s.c.extents, s.c.terms, out, options); });
         EXPECT_TRUE(same_bits(got, want)) << "trial " << trial;
     }

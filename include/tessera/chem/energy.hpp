@@ -1,8 +1,10 @@
 #pragma once
-// Energies of closed-shell molecules: RHF, MP2, CCSD, CCSD(T). Hartree throughout.
+// Energies of molecules: Hartree-Fock, MP2, CCSD, CCSD(T), of closed and open shells. Hartree throughout.
 
+#include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,7 +32,22 @@ enum class AoStorage { automatic, stored, direct };
 /// Integrals over basis functions as they are, or fitted with auxiliary functions, which need three indices only.
 enum class IntegralKind { conventional, df };
 
+/// What the electrons are in first: pairs; orbitals of each spin; or pairs and single electrons in the same orbitals.
+enum class Reference { rhf, uhf, rohf };
+/// "rhf", "uhf" or "rohf", any case.
+Reference parse_reference(const std::string& text);
+std::string name(Reference reference);
+/// Whether it is looked for rotations of orbitals that lower the energy, and gone on to what they lead to.
+enum class Stability { none, check, follow };
+
 struct EnergyOptions {
+    Reference reference = Reference::rhf;
+    int multiplicity = 0;  // 2 S + 1; 0: the lowest, 1 or 2
+    /// Of Reference::uhf and rohf: hartree by which orbitals without electrons rise while the SCF iterates; share of
+    /// the last Fock matrix in the next one far from convergence; and what is done about solutions that are no minimum
+    /// (uhf).
+    double level_shift = 0, damping = 0;
+    Stability stability = Stability::check;
     Method method = Method::ccsd_t;
     std::string basis = "def2-svp";  // a name in basis_folder, or the path of a .g94 file
     std::string basis_folder;        // empty: basis/ of the files that come with the program, or of $TESSERA_SHARE
@@ -48,6 +65,12 @@ struct EnergyOptions {
     double screen = 0;
     /// With Method::ri_mp2: tiles of (P|mn) whose norm is below this are left out.
     double filter = 1e-10;
+    /// Where integrals over the orbitals of rhf or rohf are written as an FCIDUMP file; the frozen core is in the
+    /// integrals of one electron.
+    std::string fcidump_out;
+    /// With CCSD of Reference::uhf and rohf: its dipole moment, from the Lambda equations; orbitals do not follow the
+    /// field.
+    bool dipole = false;
     std::string checkpoint;  // amplitudes, written each iteration; read first where the file is there
     /// Folder for what does not fit in memory: the vectors of DIIS. Empty: the system's folder of temporary files.
     std::string scratch;
@@ -68,8 +91,38 @@ struct EnergyOptions {
     std::function<void(const std::string&)> warn;
 };
 
+/// An iteration of the SCF; no gradient in the first.
+struct ScfStep {
+    double energy = 0, change = 0, gradient = 0;
+};
+
+/// What there is besides where alpha and beta electrons have orbitals of their own.
+struct OpenShell {
+    int multiplicity = 1;
+    std::array<std::int64_t, 2> occupied{}, virtuals{};  // correlated orbitals, alpha and beta
+    double s_squared = 0;                                // of the determinant; S (S + 1) has no contamination
+    std::optional<double> hessian;                       // lowest eigenvalue for rotations of orbitals, where asked
+    int followed = 0;                                    // solutions that were left for lower ones
+    /// Of the correlation energies: pairs of one spin, of two, and singles (zero but with rohf).
+    struct Parts {
+        double same = 0, opposite = 0, singles = 0;
+    };
+    Parts mp2, ccsd;
+    /// The largest amplitudes by size, as "1a 2b -> 6a 7b": orbitals by number from 1, frozen ones included, and spin.
+    struct Amplitude {
+        std::string orbitals;
+        double value = 0;
+    };
+    std::vector<Amplitude> singles, doubles;
+};
+
 struct EnergyResult {
-    double nuclear = 0, rhf = 0;                       // rhf: the total energy
+    double nuclear = 0, rhf = 0;                       // rhf: the total energy of the reference
+    std::vector<ScfStep> scf_history;                  // of uhf and rohf
+    std::optional<std::array<double, 3>> dipole;       // of the reference, about the origin, in e bohr
+    std::optional<std::array<double, 3>> ccsd_dipole;  // likewise, of CCSD, where asked
+    int lambda_iterations = 0;
+    std::optional<OpenShell> open;                     // with uhf and rohf
     double mp2 = 0, ccsd = 0, triples = 0, total = 0;  // mp2, ccsd: correlation energies
     bool converged = false;
     int scf_iterations = 0, iterations = 0;

@@ -73,6 +73,9 @@ struct FusedOptions {
     int threads = 0;  // 0: all cores
     Isa isa = detected_isa();
     FusedWorkspace* workspace = nullptr;  // null: a fresh one for this call
+    /// Of fused_contract: false holds one vector of the output in registers instead of a tile of them, for those who
+    /// measure what the tile is worth. The same bits.
+    bool register_tiles = true;
 };
 
 /// All terms into the output. Throws UserError for extents < 1, pointers that are null or no multiple of 8, an output

@@ -72,7 +72,8 @@ void fused_contract(const BlockExtents& extents, std::span<const FusedTerm> term
     const BlockTiling tiling = choose_tiling(extents, wishes);
     FusedWorkspace fresh;
     FusedWorkspace::Impl& workspace = (options.workspace != nullptr ? *options.workspace : fresh).impl();
-    const FusedEngine engine(tiling, terms, choice.kernel, threads, workspace.packed_of(0));
+    const FusedEngine engine(tiling, terms, options.register_tiles ? choice.kernel : choice.untiled, threads,
+                             workspace.packed_of(0));
     const int team = static_cast<int>(std::min<std::int64_t>(threads, tiling.block_count));
     if (workspace.blocks.size() < static_cast<std::size_t>(team))
         workspace.blocks.resize(static_cast<std::size_t>(team));

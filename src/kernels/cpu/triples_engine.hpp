@@ -81,7 +81,7 @@ struct TilingWishes {
 BlockTiling choose_tiling(const BlockExtents& extents, const TilingWishes& wishes);
 
 struct KernelChoice {
-    TermKernel kernel;
+    TermKernel kernel, untiled;
     RowStore store_row;
     EnergyRow energy_row;
     ClosedShellRow closed_shell_row;

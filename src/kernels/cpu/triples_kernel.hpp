@@ -14,6 +14,12 @@ void term_kernel_scalar(double* c, const double* p, const double* q, int m, int 
 void term_kernel_avx2(double* c, const double* p, const double* q, int m, int n, int k, const int* cm, const int* cn);
 void term_kernel_avx512(double* c, const double* p, const double* q, int m, int n, int k, const int* cm, const int* cn);
 
+/// One vector and one scalar at a time; the plain kernel is that anyway.
+void term_kernel_untiled_avx2(double* c, const double* p, const double* q, int m, int n, int k, const int* cm,
+                              const int* cn);
+void term_kernel_untiled_avx512(double* c, const double* p, const double* q, int m, int n, int k, const int* cm,
+                                const int* cn);
+
 inline constexpr int kScalarLanes = 4, kAvx2Lanes = 4, kAvx512Lanes = 8;
 
 /// dst = src, n doubles, past the caches where dst is aligned: the output is far larger than any cache and is not read

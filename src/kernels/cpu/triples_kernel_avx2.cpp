@@ -22,6 +22,11 @@ void term_kernel_avx2(double* c, const double* p, const double* q, int m, int n,
     term_kernel<Double4>(c, p, q, m, n, k, cm, cn);
 }
 
+void term_kernel_untiled_avx2(double* c, const double* p, const double* q, int m, int n, int k, const int* cm,
+                              const int* cn) {
+    term_kernel_untiled<Double4>(c, p, q, m, n, k, cm, cn);
+}
+
 void store_row_avx2(double* dst, const double* src, int n) {
     const auto address = reinterpret_cast<unsigned long long>(dst);
     int x = 0;

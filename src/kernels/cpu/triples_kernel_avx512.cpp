@@ -23,6 +23,11 @@ void term_kernel_avx512(double* c, const double* p, const double* q, int m, int 
     term_kernel<Double8>(c, p, q, m, n, k, cm, cn);
 }
 
+void term_kernel_untiled_avx512(double* c, const double* p, const double* q, int m, int n, int k, const int* cm,
+                                const int* cn) {
+    term_kernel_untiled<Double8>(c, p, q, m, n, k, cm, cn);
+}
+
 void store_row_avx512(double* dst, const double* src, int n) {
     const auto address = reinterpret_cast<unsigned long long>(dst);
     int x = 0;

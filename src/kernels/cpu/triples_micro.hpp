@@ -60,6 +60,20 @@ void term_kernel(double* c, const double* p, const double* q, int m, int n, int 
         rows<V, 1>(c, p, q, m, n, k, cm, cn);
 }
 
+/// The same, one vector and one scalar at a time.
+template <class V>
+void term_kernel_untiled(double* c, const double* p, const double* q, int m, int n, int k, const int* cm,
+                         const int* cn) {
+    const int wide = m < 4 ? m : 4, high = n < 4 ? n : 4;  // of the packed panels
+    for (int x = 0; x < m; ++x)
+        for (int y = 0; y < n; ++y) {
+            const double *a = p + (x / wide * wide * k + x % wide) * V::lanes, *b = q + y / high * high * k + y % high;
+            typename V::Reg sum = V::load(c + cm[x] + cn[y]);
+            for (int s = 0; s < k; ++s, a += V::lanes * wide, b += high) sum = V::fma(V::load(a), V::spread(b), sum);
+            V::store(c + cm[x] + cn[y], sum);
+        }
+}
+
 template <int Lanes>
 void energy_row(const double* w, const double* v, double base, const double* e, double* __restrict acc) {
     for (int x = 0; x < Lanes; ++x) acc[x] += w[x] * v[x] / (base + e[x]);

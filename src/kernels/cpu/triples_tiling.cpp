@@ -133,13 +133,16 @@ BlockTiling choose_tiling(const BlockExtents& extents, const TilingWishes& wishe
 KernelChoice kernel_for(Isa isa) {
     switch (std::min(isa, detected_isa())) {
         case Isa::avx512:
-            return {term_kernel_avx512, store_row_avx512, energy_row_avx512, closed_shell_row_avx512, kAvx512Lanes};
+            return {term_kernel_avx512, term_kernel_untiled_avx512, store_row_avx512,
+                    energy_row_avx512,  closed_shell_row_avx512,    kAvx512Lanes};
         case Isa::avx2:
-            return {term_kernel_avx2, store_row_avx2, energy_row_avx2, closed_shell_row_avx2, kAvx2Lanes};
+            return {term_kernel_avx2, term_kernel_untiled_avx2, store_row_avx2,
+                    energy_row_avx2,  closed_shell_row_avx2,    kAvx2Lanes};
         case Isa::scalar:
             break;
     }
-    return {term_kernel_scalar, store_row_scalar, energy_row_scalar, closed_shell_row_scalar, kScalarLanes};
+    return {term_kernel_scalar, term_kernel_scalar,      store_row_scalar,
+            energy_row_scalar,  closed_shell_row_scalar, kScalarLanes};
 }
 
 }  // namespace tessera::kernels::cpu
