@@ -28,7 +28,7 @@ EnergyOptions options(Reference reference, const std::string& basis = "def2-svp"
 /// A closed shell in orbitals of each spin has the energies of the equations for closed shells, which are others.
 TEST(OpenShell, ClosedShellsAreThemselves) {
     for (const bool df : {false, true}) {
-        EnergyOptions o = options(Reference::rhf);
+        EnergyOptions o = options(Reference::rhf, df ? "sto-3g" : "def2-svp");
         o.frozen_core = true;
         o.converge = 1e-10;
         if (df) o.integrals = IntegralKind::df;
@@ -38,8 +38,9 @@ TEST(OpenShell, ClosedShellsAreThemselves) {
             const auto open = energy(molecule("h2o"), o);
             EXPECT_NEAR(open.rhf, closed.rhf, 1e-9);
             EXPECT_NEAR(open.mp2, closed.mp2, 1e-9);
-            EXPECT_NEAR(open.ccsd, closed.ccsd, 1e-9);
-            EXPECT_NEAR(open.triples, closed.triples, 1e-9);
+            // Fitted closed shells take jkfit for the Fock matrix that t1 dresses, and rifit for the rest as these.
+            EXPECT_NEAR(open.ccsd, closed.ccsd, df ? 1e-7 : 1e-9);
+            EXPECT_NEAR(open.triples, closed.triples, df ? 1e-8 : 1e-9);
             EXPECT_NEAR(open.t1_diagnostic, closed.t1_diagnostic, 1e-7);
             EXPECT_NEAR(open.open->s_squared, 0, 1e-9);
             for (std::size_t x = 0; x < 3; ++x) EXPECT_NEAR((*open.dipole)[x], (*closed.dipole)[x], 1e-7);
@@ -94,11 +95,11 @@ TEST(OpenShell, SmallOnesAsOtherProgramsHaveThem) {
     int seen = 0;
     for (const auto& x : stored()) {
         const auto name = x["name"].get<std::string>();
-        if (name == "c2h5" || name == "c3h5" || (name != "nh2" && x["basis"] == "cc-pvdz")) continue;
+        if (x["uhf"]["nbf"].get<int>() > (name == "oh" ? 19 : 14)) continue;
         expect_as_stored(x);
         ++seen;
     }
-    EXPECT_GE(seen, 8);
+    EXPECT_EQ(seen, 8);
 }
 
 TEST(OpenShell, DISABLED_AllAsOtherProgramsHaveThem) {
@@ -106,7 +107,7 @@ TEST(OpenShell, DISABLED_AllAsOtherProgramsHaveThem) {
 }
 
 TEST(OpenShell, TilesAndThreadsChangeNothing) {
-    EnergyOptions o = options(Reference::uhf);
+    EnergyOptions o = options(Reference::uhf, "sto-3g");
     o.frozen_core = true;
     const auto expected = energy(molecule("ch3"), o);
     o.here.threads = 1;
@@ -136,7 +137,7 @@ TEST(OpenShell, StretchedHydrogenBreaksItsSymmetry) {
     EXPECT_NEAR(followed.open->s_squared, 1, 0.1);
     // Two electrons: CCSD is exact for both, and there are no triples.
     EXPECT_NEAR(followed.total, restricted.total, 1e-7);
-    EXPECT_EQ(followed.triples, 0);
+    EXPECT_NEAR(followed.triples, 0, 1e-14);
 }
 
 TEST(OpenShell, FewElectrons) {
