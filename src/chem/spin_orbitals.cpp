@@ -179,7 +179,8 @@ RealTensor SpinIntegrals::antisymmetric(std::string_view spaces, const Symmetry&
         spin_shape(orbitals_, spaces, symmetry),
         [&](const TileInfo& info, std::span<double> out) {
             std::array<std::int64_t, 4> at{};
-            for (std::size_t d = 0; d < 4; ++d) at[d] = orbitals_.in_all(spaces[d], info.coordinates[static_cast<int>(d)]);
+            for (std::size_t d = 0; d < 4; ++d)
+                at[d] = orbitals_.in_all(spaces[d], info.coordinates[static_cast<int>(d)]);
             // Where the spins of a pair differ there is no tile and the view is zero.
             const PairView straight = view(at[0], at[2], at[1], at[3]), crossed = view(at[0], at[3], at[1], at[2]);
             double* to = out.data();
