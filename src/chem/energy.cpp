@@ -460,8 +460,7 @@ void Calculation::choose_home(const Basis& basis) {
             fmt::format("CCSD needs {} of a device to live there, which may take {}: its tensors stay on the host",
                         format_bytes(bytes(false)), format_bytes(room)));
     home_ = first.front();
-    // Vectors that stay between tensors that come and go leave free memory in pieces: only where there is much.
-    vectors_on_host_ = bytes(true) > room / 3;
+    vectors_on_host_ = bytes(true) > room;
     result_.ccsd_on_device = true;
 }
 
