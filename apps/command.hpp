@@ -73,9 +73,11 @@ Action add_info(CLI::App& app);
 Action add_run(CLI::App& app);
 Action add_contract(CLI::App& app);
 Action add_show(CLI::App& app);
+Action add_selftest(CLI::App& app);
 Action add_plan(CLI::App& app);
 Action add_simulate(CLI::App& app);
 Action add_tune(CLI::App& app);
+Action add_figures(CLI::App& app);
 Action add_bench(CLI::App& app);
 /// tessera-bench in the place of this program, with the words behind `bench`. Returns, with an exit code, only where
 /// it cannot.

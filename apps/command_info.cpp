@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/parallel.hpp"
 #include "base/units.hpp"
 #include "command.hpp"
@@ -25,6 +27,9 @@ Action add_info(CLI::App& app) {
         const int threads = resolve_threads(o->common.threads);
         const bool has_devices = !device::back_end().empty();
         const auto& blas = bench::openblas();
+        Communicator& ranks = mpi_world();
+        const auto node_of = ranks.nodes();
+        const int nodes = 1 + *std::max_element(node_of.begin(), node_of.end());
         nlohmann::json devices = nlohmann::json::array();
         for (int d = 0; d < device::count(); ++d) {
             const auto info = device::info(d);
@@ -39,7 +44,8 @@ Action add_info(CLI::App& app) {
             {"memory_bytes", memory_bytes()},
             {"blas", blas.available() ? nlohmann::json(blas.version() + " core " + blas.core()) : nlohmann::json()},
             {"devices", devices},
-            {"ranks", mpi_world().size()},
+            {"ranks", ranks.size()},
+            {"nodes", nodes},
         };
         if (o->measure) {
             const double gemm = bench::openblas_dgemm_rate(threads).best_gflops;
@@ -50,6 +56,7 @@ Action add_info(CLI::App& app) {
         fmt::print("tessera     {}\n", TESSERA_VERSION);
         fmt::print("processor   {}, {} threads, {}\n", cpu_name(), threads, name(detected_isa()));
         fmt::print("memory      {}\n", format_bytes(memory_bytes()));
+        if (ranks.size() > 1) fmt::print("ranks       {} on {} node{}\n", ranks.size(), nodes, nodes == 1 ? "" : "s");
         fmt::print("built with  HDF5{}{}{}{}\n", TESSERA_WITH_MPI ? ", MPI" : "",
                    has_devices ? fmt::format(", {}", device::back_end()) : "", TESSERA_WITH_MPI ? "" : "; without MPI",
                    has_devices ? "" : "; without CUDA");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <numeric>
 #include <optional>
 
 #include "base/check.hpp"
@@ -32,6 +33,7 @@ struct Options {
     ContractionOptions contraction;
     std::string problem, trace, b = "auto";
     bool resident = false;
+    int repeat = 1;
     const CLI::App* command = nullptr;
     bool given(const char* option) const { return command->count(option) > 0; }
 };
@@ -60,6 +62,8 @@ Request request_of(const Options& o) {
     const ContractionSpec spec(r.problem.spec);
     r.source_b = source_of_b(o.b, r.problem, r.devices(), device_can_make(spec, Operand::b));
     r.old_shape = r.problem.c ? *r.problem.c : Shape::dense(spec.result_grid(r.problem.a.grid(), r.problem.b.grid()));
+    require(o.repeat == 1 || !r.adds(),
+            "--repeat {}: with --beta each execution would add to the result of the last one", o.repeat);
     require(!o.resident || r.devices(), "--resident: there are no devices for tensors to live on; give --devices");
     require(!o.resident || mpi_world().size() == 1,
             "--resident: tensors live on devices of one rank, this is one of {}", mpi_world().size());
@@ -149,7 +153,7 @@ bool hands_over(const Request& r, const PlannedContraction& planned, Communicato
     if (!r.devices() || !r.checkable || r.resident) return false;
     if (!planned.result_fits()) return true;
     const auto nodes = nodes_of(ranks);
-    const auto all = static_cast<double>(nodes.memory) * ((ranks.size() + nodes.ranks - 1) / nodes.ranks);
+    const auto all = std::accumulate(nodes.memory.begin(), nodes.memory.end(), 0.0);
     const auto& n = planned.counts();
     return static_cast<double>(n.bytes_a + n.bytes_b + n.bytes_c) > 0.8 * all;
 }
@@ -224,8 +228,8 @@ std::uint64_t checksum_of(Outcome& out, Communicator& ranks) {
 
 void run_density_matrix(const Options& o) {
     for (const char* option :
-         {"--alpha", "--beta", "--explain", "--trace", "--source-b", "--algorithm", "--grid", "--deal", "--blocks",
-          "--block-share", "--chunk-share", "--block", "--depth", "--lookahead", "--resident"})
+         {"--alpha", "--beta", "--repeat", "--explain", "--trace", "--source-b", "--algorithm", "--grid", "--deal",
+          "--blocks", "--block-share", "--chunk-share", "--block", "--depth", "--lookahead", "--resident"})
         require(!o.given(option), "{}: is of contractions; {} is not one", option, o.problem);
     const double filter = contract_options_of(o.contraction).filter;
     run_purify({o.problem, o.given("--filter") ? filter : 1e-6, resources_of(o.contraction.where, o.common),
@@ -261,14 +265,21 @@ void run(const Options& o) {
     sample.tiles = o.contraction.check;
     sample.alpha = r.what.alpha;
     sample.threads = r.here.threads;
-    Outcome out = execute_problem(o, r, planned, x, sample, ranks);
+    Outcome out;
+    std::vector<double> times;
+    for (int i = 0; i < o.repeat; ++i) {
+        out = Outcome();  // the memory of the one before is used again
+        out = execute_problem(o, r, planned, x, sample, ranks);
+        times.push_back(out.seconds);
+    }
 
     ContractionSummary s;
+    if (o.repeat > 1) s.spread = spread_of(times);
     s.problem = problem.name;
     s.spec = problem.spec;
     s.report = out.report;
     s.report.plan_seconds = planning;
-    s.seconds = out.seconds + planning;
+    s.seconds = spread_of(times).median + planning;
     const auto gemm_after = gemm_rate(ranks, r.here, std::clamp(s.seconds, r.devices() ? 0.3 : 0.5, 3.0));
     s.gemm_gflops = std::max(gemm_before.best_gflops, gemm_after.best_gflops);
     s.gemm_sustained_gflops = gemm_after.mean_gflops;
@@ -312,6 +323,9 @@ Action add_run(CLI::App& app) {
     command->add_option("--trace", o->trace, "with --devices: write what really ran as a Chrome trace (rank 0's)");
     command->add_flag("--resident", o->resident,
                       "with --devices: operands live there, and as much of the result as there is room for");
+    command->add_option("--repeat", o->repeat, "execute so often; the time is the median, and quartiles are printed")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 100'000));
     command->footer(
         "purify: the density matrix of a model insulator, filtered at 1e-6 unless --filter says otherwise.\n"
         "With --beta, C starts as random tiles. Sampled tiles are checked where neither --beta nor --filter is given.\n"

@@ -13,8 +13,9 @@ int main(int argc, char** argv) {
     CLI::App app("Tessera contracts block-sparse tensors.\n", "tessera");
     app.set_version_flag("--version", app::version_text);
     app.footer("Example: tessera run alkane:8:v3:min --explain\nEvery subcommand has --help with an example.");
-    return app::run_commands(app,
-                             {app::add_info, app::add_contract, app::add_run, app::add_plan, app::add_simulate,
-                              app::add_tune, app::add_energy, app::add_optimise, app::add_show, app::add_bench},
-                             argc, argv);
+    return app::run_commands(
+        app,
+        {app::add_info, app::add_contract, app::add_run, app::add_plan, app::add_simulate, app::add_tune,
+         app::add_figures, app::add_energy, app::add_optimise, app::add_show, app::add_selftest, app::add_bench},
+        argc, argv);
 }

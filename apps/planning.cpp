@@ -39,7 +39,9 @@ void add_planning(CLI::App& command, PlanningOptions& o, bool problem_required) 
                                        "dense:M,N,K,t | blocks:nb,bs,occ[,seed] | "
                                        "synthetic:M,N,K,density[,lo,hi[,seed]] |\nalkane:n:v1|v2|v3|O,A[:min]");
     if (problem_required) problem->required();
-    command.add_option("--machine", o.machine, "summit, h200x8, frontier, laptop, this, or a path to a JSON file")
+    command
+        .add_option("--machine", o.machine,
+                    "summit, h200x8, frontier, pizdaint, laptop, this, or a path to a JSON file")
         ->capture_default_str();
     command.add_option("--ranks", o.ranks, "MPI ranks")->capture_default_str()->check(CLI::Range(1, kMostRanks));
     command.add_option("--devices-per-rank", o.devices_per_rank, "GPUs of a rank, 0 for none (default: the machine's)")

@@ -27,6 +27,17 @@ nlohmann::json density_of(const ContractionSummary& s) {
 double of_floor(const ContractionSummary& s) { return s.seconds > 0 ? s.floor->seconds / s.seconds : 0; }
 }  // namespace
 
+Spread spread_of(const std::vector<double>& seconds) {
+    auto sorted = seconds;
+    std::ranges::sort(sorted);
+    const auto at = [&](double share) {
+        const double place = share * static_cast<double>(sorted.size() - 1);
+        const auto below = static_cast<std::size_t>(place), above = std::min(below + 1, sorted.size() - 1);
+        return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+    };
+    return {at(0.25), at(0.5), at(0.75), seconds};
+}
+
 void Floor::add(double flops, ScalarKind scalar, double read, double written) {
     const double here = rates.flops_seconds(flops, scalar), moving = rates.bytes_seconds(read, written);
     arithmetic += here;
@@ -108,6 +119,9 @@ nlohmann::json to_json(const ContractionSummary& s) {
                       {"gemm_gflops", s.floor->rates.gemm_gflops}, {"read_gbs", s.floor->rates.read_gbs},
                       {"store_gbs", s.floor->rates.store_gbs},     {"copy_gbs", s.floor->rates.copy_gbs}};
     }
+    if (s.spread)
+        j["repeated"] = {{"quartiles", {s.spread->lower, s.spread->median, s.spread->upper}},
+                         {"seconds", s.spread->seconds}};
     if (s.gemm_sustained_gflops > 0) j["gemm_sustained_gflops"] = s.gemm_sustained_gflops;
     return j;
 }
@@ -121,6 +135,9 @@ std::string to_text(const ContractionSummary& s) {
     if (!r.devices.empty())
         out += fmt::format(", {} device{} a rank", r.devices.size(), r.devices.size() == 1 ? "" : "s");
     out += "\n";
+    if (s.spread)
+        out += fmt::format("            median of {} executions; quartiles {} and {}\n", s.spread->seconds.size(),
+                           format_seconds(s.spread->lower), format_seconds(s.spread->upper));
     if (r.flops > 0) {
         out += fmt::format("rate        {:.1f} GFLOP/s", gflops(s));
         if (s.gemm_gflops > 0)

@@ -23,10 +23,18 @@ struct Floor {
 };
 std::string to_text(const Floor& floor);
 
+/// Of several executions.
+struct Spread {
+    double lower = 0, median = 0, upper = 0;  // quartiles
+    std::vector<double> seconds;              // of each, in their order
+};
+Spread spread_of(const std::vector<double>& seconds);
+
 struct ContractionSummary {
     std::string problem, spec;
     ContractReport report;
-    double seconds = 0;                // planning included
+    double seconds = 0;                // planning included; of several executions the median
+    std::optional<Spread> spread;      // of several, without planning
     double gemm_gflops = 0;            // of the best single call: what the result is held against
     std::optional<Floor> floor;        // with --explain or --json of `contract`, on cores
     double gemm_sustained_gflops = 0;  // the mean of calls for as long as the work took, up to 3 s

@@ -7,6 +7,7 @@
 #include "bench_dense.hpp"
 #include "bench_grouped.hpp"
 #include "bench_latency.hpp"
+#include "bench_rectangular.hpp"
 #include "bench_run.hpp"
 #include "bench_sign.hpp"
 #include "bench_sparse.hpp"
@@ -222,6 +223,36 @@ Action add_dense(CLI::App& app) {
             fmt::print("pdgemm {:.1f} GFLOP/s, ratio {:.2f}\n", result["peer_gflops"].get<double>(),
                        result["ratio"].get<double>());
         if (result.contains("peer_missing")) fmt::print("{}\n", result["peer_missing"].get<std::string>());
+    };
+}
+
+Action add_rectangular(CLI::App& app) {
+    struct Options {
+        CommonOptions common;
+        RectangularOptions bench;
+        bool real_alone = false;
+    };
+    auto o = std::make_shared<Options>();
+    auto* command = app.add_subcommand("rectangular", "products with one small matrix, on linear and square grids");
+    command->add_option("--ranks", o->bench.ranks, "MPI ranks, a square number")
+        ->capture_default_str()
+        ->check(CLI::Range(4, 1024));
+    command->add_option("--size", o->bench.size, "n: of n x n x n^2 and n^2 x n x n")
+        ->capture_default_str()
+        ->check(CLI::Range(std::int64_t{60}, std::int64_t{20'000}));
+    command->add_flag("--real-alone", o->real_alone, "leave out what is simulated beyond these ranks");
+    add_repeats(*command, o->bench.repeats, "median of so many");
+    add_common(*command, o->common);
+    command->footer(
+        "After Fig. 3 of Sivkov et al. 2019 (DBCSR). Ranks here find A and B where each grid wants them.\n"
+        "--threads is per rank (default 1).\nExample: tessera bench rectangular --ranks 4");
+    return [o] {
+        o->bench.threads = std::max(1, o->common.threads);
+        o->bench.quiet = o->common.quiet;
+        o->bench.simulate = !o->real_alone;
+        const auto result = bench_rectangular(o->bench);
+        if (o->common.json) return print_json(result);
+        print_bench_rectangular(result);
     };
 }
 

@@ -12,6 +12,7 @@ Action add_contractions(CLI::App& app);
 Action add_dense(CLI::App& app);
 Action add_grouped(CLI::App& app);
 Action add_latency(CLI::App& app);
+Action add_rectangular(CLI::App& app);
 Action add_run(CLI::App& app);
 Action add_sign(CLI::App& app);
 Action add_sparse(CLI::App& app);

@@ -40,8 +40,8 @@ typedef struct tessera_batch_object* tessera_batch;
 
 /* -- ranks. A communicator must outlive what is made on it. NULL is this process alone. */
 
-/* From MPI_Comm_c2f, or what Fortran has; a duplicate is used. Collective. MPI_Init_thread with MPI_THREAD_SERIALIZED.
- */
+/* From MPI_Comm_c2f, or what Fortran has; a duplicate is used. Collective. MPI_Init_thread with MPI_THREAD_FUNNELED or
+ * more. */
 TESSERA_C_API int tessera_comm_from_mpi(int fortran_handle, tessera_comm* comm);
 /* The ranks that mpirun started; MPI is initialised where it is not, and finalised at exit. */
 TESSERA_C_API int tessera_comm_world(tessera_comm* comm);

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 
 #include "base/check.hpp"
+#include "base/memory_limit.hpp"
 
 namespace tessera {
 
@@ -64,7 +67,9 @@ std::int64_t memory_bytes() {
     static const std::int64_t bytes = [] {
         struct sysinfo info {};
         sysinfo(&info);
-        return static_cast<std::int64_t>(info.totalram) * info.mem_unit;
+        std::ifstream groups("/proc/self/cgroup");
+        const std::string membership(std::istreambuf_iterator<char>(groups), {});
+        return std::min(static_cast<std::int64_t>(info.totalram) * info.mem_unit, control_group_memory(membership));
     }();
     return bytes;
 }

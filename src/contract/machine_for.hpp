@@ -1,6 +1,9 @@
 #pragma once
 // What the planner is told of the ranks and devices at hand.
 
+#include <cstdint>
+#include <vector>
+
 #include "tessera/comm/communicator.hpp"
 #include "tessera/contract/resources.hpp"
 #include "tessera/machine/machine_model.hpp"
@@ -8,10 +11,12 @@
 
 namespace tessera {
 
-/// What is said of the nodes that ranks are on: the memory of the smallest, the most ranks on one (collective).
+/// What is said of the nodes that ranks are on (collective).
 struct Nodes {
-    std::int64_t memory = 0;
-    int ranks = 1;
+    std::vector<int> of_rank;
+    std::vector<std::int64_t> memory;  // of each
+    std::int64_t least_memory = 0;
+    int most_ranks = 1;  // on one
 };
 Nodes nodes_of(Communicator& ranks);
 

@@ -73,7 +73,6 @@ void require_same_call(Communicator& ranks, const PlanQuestion& q, const Resourc
                 {"filter", fmt::format("{}", o.filter)},
                 {"the given result shape", o.result_shape ? describe(*o.result_shape, false) : "none"},
                 {"a machine file", here.machine.empty() ? "none" : "given"},
-                {"memory", fmt::format("{}", here.memory)},
                 {"device memory", fmt::format("{}", here.device_memory)},
                 {"the number of devices", fmt::format("{}", here.devices.size())},
                 {"algorithm", name(q.how.algorithm)},
@@ -385,11 +384,20 @@ std::int64_t require_room_to_reduce(const PlanQuestion& q, const Resources& here
     return peak;
 }
 
+/// Ranks may have unequal budgets: all plan for the least. 0 is none.
+std::int64_t least_budget(Communicator& ranks, std::int64_t memory) {
+    if (ranks.size() == 1) return memory;
+    double most[] = {memory > 0 ? -static_cast<double>(memory) : -HUGE_VAL};
+    ranks.max(std::span<double>(most));
+    return most[0] == -HUGE_VAL ? 0 : static_cast<std::int64_t>(-most[0]);
+}
+
 PlannedContraction plan_here(const PlanQuestion& q, const Resources& asked, Communicator& ranks) {
     const double start = now_seconds();
-    const Resources here = with_devices(q, asked);
+    Resources here = with_devices(q, asked);
     check_question(q, here);
     require_same_call(ranks, q, here);
+    here.memory = least_budget(ranks, here.memory);
     if (q.reduces() && q.options.filter != 0)
         user_error(
             "filter {}: spec '{}' takes a diagonal or a sum of an operand first, whose norms are known when "

@@ -31,6 +31,8 @@ struct Info {
 Info info(int device);
 /// Device memory that nobody holds at the moment. Throws BackendUnavailable when there is no such device.
 std::int64_t free_bytes(int device);
+/// Whether this device reads the memory of that one itself; else copies between them pass the host.
+bool reaches(int device, int other);
 
 }  // namespace device
 }  // namespace tessera

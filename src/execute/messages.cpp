@@ -51,14 +51,21 @@ Messages::~Messages() {
 void Messages::start(Pieces pieces) {
     if (messages_.empty()) return;
     pieces_ = std::move(pieces);
-    thread_ = std::thread([this] {
-        try {
-            work();
-        } catch (...) {
-            failure_ = std::current_exception();
-            board_.fail();
-        }
-    });
+    by_caller_ = ranks_.main_thread_alone();
+    if (!by_caller_) thread_ = std::thread([this] { guarded_work(); });
+}
+
+void Messages::move_by_caller() {
+    if (by_caller_) guarded_work();
+}
+
+void Messages::guarded_work() {
+    try {
+        work();
+    } catch (...) {
+        failure_ = std::current_exception();
+        board_.fail();
+    }
 }
 
 void Messages::work() {

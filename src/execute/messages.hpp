@@ -43,6 +43,10 @@ class Messages {
     Messages(const Plan& plan, Communicator& ranks, StepBoard& board);
     ~Messages();
     void start(Pieces pieces);
+    /// Where MPI answers to the main thread alone there is no thread for messages: the caller moves them itself, once
+    /// the work of others has begun elsewhere. Nothing otherwise.
+    bool by_caller() const { return by_caller_; }
+    void move_by_caller();
     /// Waits until all are over; throws what went wrong.
     void finish();
     void count(ExecuteCounts& counts) const;
@@ -52,6 +56,7 @@ class Messages {
         std::int32_t step, tag;
     };
     void work();
+    void guarded_work();
 
     const Plan& plan_;
     Communicator& ranks_;
@@ -59,6 +64,7 @@ class Messages {
     Pieces pieces_;
     std::vector<Message> messages_;
     std::thread thread_;
+    bool by_caller_ = false;
     std::exception_ptr failure_;
     std::int64_t sent_ = 0, received_ = 0;
     double seconds_ = 0;

@@ -3,6 +3,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <functional>
 
 #include "base/check.hpp"
 #include "comm/outcome.hpp"
@@ -252,11 +253,92 @@ Tensor<T> scatter(const Tensor<T>& whole, Communicator& ranks, const Distributio
     return Tensor<T>(std::move(to));
 }
 
-#define TESSERA_INSTANTIATE(T)                                                               \
-    template void stream_to_root(const Tensor<T>&, int, const BatchVisit<T>&, std::int64_t); \
-    template void stream_from_root(Tensor<T>&, int, const BatchFill<T>&, std::int64_t);      \
-    template Tensor<T> redistribute(const Tensor<T>&, const Distribution&);                  \
-    template Tensor<T> gather(const Tensor<T>&, int);                                        \
+namespace {
+
+/// The number in `all` of each rank of a group, that says itself which of how many it is; `mine` is -1 outside.
+std::vector<int> members_of(Communicator& all, int mine, int size, const char* what) {
+    const int said[] = {mine, size};
+    const auto told = all.all_gather(std::as_bytes(std::span(said)));
+    std::vector<int> out;
+    for (int r = 0; r < all.size(); ++r) {
+        int rank = -1, of = 0;
+        std::memcpy(&rank, told[static_cast<std::size_t>(r)].data(), sizeof rank);
+        std::memcpy(&of, told[static_cast<std::size_t>(r)].data() + sizeof rank, sizeof of);
+        if (rank < 0) continue;
+        if (out.empty()) out.assign(static_cast<std::size_t>(of), -1);
+        require(static_cast<std::size_t>(of) == out.size() && out[static_cast<std::size_t>(rank)] < 0,
+                "copy_between: the ranks of {} are not those of one communicator", what);
+        out[static_cast<std::size_t>(rank)] = r;
+    }
+    require(!out.empty(), "copy_between: no rank gives {}", what);
+    for (std::size_t r = 0; r < out.size(); ++r)
+        require(out[r] >= 0, "copy_between: rank {} of {} is not among all", r, what);
+    return out;
+}
+
+/// The owner of each tile, as a number in `all`; known to the group whose first rank is the root.
+std::vector<int> owners_for_all(Communicator& all, const std::vector<int>& members, std::int64_t tiles,
+                                const std::function<int(std::int64_t)>& owner) {
+    std::vector<int> out(static_cast<std::size_t>(tiles));
+    std::vector<std::byte> bytes;
+    if (all.rank() == members.front()) {
+        for (std::int64_t s = 0; s < tiles; ++s)
+            out[static_cast<std::size_t>(s)] = members[static_cast<std::size_t>(owner(s))];
+        const auto view = std::as_bytes(std::span(out));
+        bytes.assign(view.begin(), view.end());
+    }
+    all.broadcast(bytes, members.front());
+    ensure(bytes.size() == out.size() * sizeof(int), "{} bytes of owners of {} tiles", bytes.size(), tiles);
+    if (!out.empty()) std::memcpy(out.data(), bytes.data(), bytes.size());
+    return out;
+}
+
+}  // namespace
+
+template <Scalar T>
+std::optional<Tensor<T>> copy_between(Communicator& all, const Tensor<T>* x, const Placement* to) {
+    if (x && x->on_devices()) {
+        const auto here = to_host(*x);
+        return copy_between(all, &here, to);
+    }
+    const auto from_ranks =
+        members_of(all, x ? x->communicator().rank() : -1, x ? x->communicator().size() : 0, "the tensor");
+    const auto to_ranks =
+        members_of(all, to ? to->communicator->rank() : -1, to ? to->communicator->size() : 0, "the placement");
+    const Shape shape = broadcast(all, x ? x->shape() : Shape(), from_ranks.front());
+    std::unique_ptr<typename Tensor<T>::Impl> copy;
+    if (to) {
+        copy = std::make_unique<typename Tensor<T>::Impl>(shape, *to);
+        copy->clear_padding();
+    }
+    const auto tiles = shape.tile_count();
+    const auto from = owners_for_all(all, from_ranks, tiles, [&](std::int64_t s) { return x->impl().owner(s); });
+    const auto into = owners_for_all(all, to_ranks, tiles, [&](std::int64_t s) { return copy->owner(s); });
+    Pieces out(static_cast<std::size_t>(all.size())), in(out.size());
+    for (std::int64_t s = 0; s < tiles; ++s) {
+        const auto sender = from[static_cast<std::size_t>(s)], receiver = into[static_cast<std::size_t>(s)];
+        const auto n = shape.grid().tile_elements(shape.tile(s));
+        if (sender == all.rank() && receiver == all.rank())
+            std::copy_n(x->impl().tile(s), n, copy->tile(s));
+        else if (sender == all.rank())
+            out[static_cast<std::size_t>(receiver)].push_back(piece(x->impl().tile(s), n));
+        else if (receiver == all.rank())
+            in[static_cast<std::size_t>(sender)].push_back(piece(copy->tile(s), n));
+    }
+    Transfers transfers;
+    post(all, false, kMoveTag, in, transfers);
+    post(all, true, kMoveTag, out, transfers);
+    wait_all(transfers);
+    if (!copy) return std::nullopt;
+    return Tensor<T>(std::move(copy));
+}
+
+#define TESSERA_INSTANTIATE(T)                                                                         \
+    template void stream_to_root(const Tensor<T>&, int, const BatchVisit<T>&, std::int64_t);           \
+    template void stream_from_root(Tensor<T>&, int, const BatchFill<T>&, std::int64_t);                \
+    template Tensor<T> redistribute(const Tensor<T>&, const Distribution&);                            \
+    template Tensor<T> gather(const Tensor<T>&, int);                                                  \
+    template std::optional<Tensor<T>> copy_between(Communicator&, const Tensor<T>*, const Placement*); \
     template Tensor<T> scatter(const Tensor<T>&, Communicator&, const Distribution&, int);
 TESSERA_INSTANTIATE(float)
 TESSERA_INSTANTIATE(double)

@@ -1,11 +1,13 @@
 // Fails on one rank (or all) in a chosen way while the others wait for it. usage: mpi_failure HOW RANK
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
 #include <string>
+#include <thread>
 
 #include "device/host_device.hpp"
 #include "execute/device/execute_devices.hpp"
@@ -45,7 +47,21 @@ void contract_until(Communicator& ranks, bool mine, int nth, bool in_sink, const
         contract("ij,jk->ik", a, b, here, {}, how);
 }
 
-/// The same on devices, which host threads play: others wait for its tiles of A.
+/// A contraction that takes a minute, for those who end it from outside.
+void contract_slowly(Communicator& ranks) {
+    const auto edge = Tiling::uniform(96, 4);
+    const TileGrid grid{edge, edge};
+    const auto a = Tensor<double>::random(Shape::dense(grid), 1, 1, {ranks, Distribution::even(grid, ranks.size())});
+    const GeneratedTensor<double> b{Shape::dense(grid), [&](const TileInfo&, std::span<double> tile) {
+                                        std::this_thread::sleep_for(std::chrono::milliseconds(700));
+                                        for (double& x : tile) x = 1;
+                                    }};
+    std::puts("begins");
+    std::fflush(stdout);
+    contract("ij,jk->ik", a, b, {.threads = 1});
+}
+
+/// contract_until on devices, which host threads play: others wait for its tiles of A.
 void devices_until(Communicator& ranks, bool mine, int nth) {
     testing::SquareProduct product(48, 4);
     product.made_for_devices(1 << 20);
@@ -100,6 +116,8 @@ int main(int argc, char** argv) {
             contract_until(ranks, mine, std::stoi(how.substr(dash + 1)), false, how.substr(0, dash));
         } else if (how.starts_with("devices")) {
             devices_until(ranks, mine, std::stoi(how.substr(how.find('-') + 1)));
+        } else if (how == "slow") {
+            contract_slowly(ranks);
         } else if (how == "memory") {
             if (mine) throw std::bad_alloc();
         } else if (how == "bug") {

@@ -285,6 +285,47 @@ class PlanAndSimulate(unittest.TestCase):
             self.assertIn(word, run("tune", problem, *machine, code=2).stderr)
         self.assertIn("smallest", run("tune", "dense:4000,4000,4000", "--machine", "laptop", "--memory", "1MiB", code=3).stderr)
 
+    def test_figures_are_drawn_and_bad_requests_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out = pathlib.Path(folder) / "new" / "figures"
+            done = json.loads(run("figures", "--only", "ipdps-5", "--out", out, "--json").stdout)
+            self.assertEqual([f["id"] for f in done["figures"]], ["ipdps-5"])
+            self.assertEqual({p.name for p in out.iterdir()}, {"index.html", "ipdps-5.csv", "ipdps-5.svg"})
+            rows = (out / "ipdps-5.csv").read_text().splitlines()
+            self.assertEqual(rows[0], "figure,line,x,y,whose")
+            for line in done["figures"][0]["lines"]:  # shares of all tiles
+                self.assertAlmostEqual(sum(y for _, y in line["points"]), 1)
+            self.assertIn("<polyline", (out / "ipdps-5.svg").read_text())
+            page = (out / "index.html").read_text()
+            for printed in done["figures"][0]["printed"]:
+                self.assertAlmostEqual(printed["error"], printed["ours"] / printed["published"] - 1)
+                self.assertIn(printed["what"], page)
+            self.assertIn("ipdps-6", run("figures", "--list").stdout)
+            self.assertIn("there are scala-2", run("figures", "--only", "fig-1", "--out", out, code=2).stderr)
+            self.assertIn("--out is required", run("figures", code=2).stderr)
+            self.assertIn("--out", run("figures", "--out", out / "index.html", code=2).stderr)
+
+    def test_selftest_of_played_devices(self):
+        out = json.loads(run("selftest", "--played", 3, "--megabytes", 1, "--json").stdout)
+        self.assertTrue(out["right"] and out["played"])
+        self.assertEqual(len(out["devices"]), 3)
+        self.assertEqual({(p["from"], p["to"]) for p in out["pairs"]}, {(i, j) for i in range(3) for j in range(3) if i != j})
+        self.assertTrue(all(p["bytes_per_second"] > 0 and p["right"] for p in out["pairs"]))
+        self.assertIn("all right", run("selftest", "--played", 2, "--megabytes", 1).stdout)
+        if not json.loads(run("info", "--json").stdout)["devices"]:
+            for devices in ("all", "0,0"):
+                self.assertEqual(run("selftest", "--devices", devices, code=3).stdout, "")
+        run("selftest", "--devices", "none", code=2)
+
+    def test_run_repeated_gives_median_and_quartiles(self):
+        out = json.loads(run("run", "blocks:8,32,0.5", "--repeat", 5, "--json").stdout)
+        seconds = sorted(out["repeated"]["seconds"])
+        self.assertEqual(out["repeated"]["quartiles"], [seconds[1], seconds[2], seconds[3]])
+        self.assertEqual(out["checksum"], json.loads(run("run", "blocks:8,32,0.5", "--json").stdout)["checksum"])
+        self.assertIn("quartiles", run("run", "blocks:8,32,0.5", "--repeat", 2).stdout)
+        self.assertIn("--beta", run("run", "blocks:8,32,0.5", "--repeat", 2, "--beta", 1, code=2).stderr)
+        run("run", "blocks:8,32,0.5", "--repeat", 0, code=2)
+
     def test_simulate_has_the_fields_and_agrees_with_plan(self):
         common = ["alkane:16:v2:min", "--machine", "summit", "--ranks", 4, "--algorithm", "stationary_b", "--json"]
         plan, out = (json.loads(run(command, *common).stdout) for command in ("plan", "simulate"))

@@ -1,10 +1,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <thread>
 
 #include "base/check.hpp"
+#include "base/memory_limit.hpp"
 #include "base/parallel.hpp"
 #include "base/units.hpp"
 #include "tessera/base/ids.hpp"
@@ -36,6 +39,35 @@ TEST(Units, BytesHaveLiterals) {
 TEST(Units, OneLineShowsControlCharacters) {
     EXPECT_EQ(one_line("a\nb\tc\r\x1b[0m\x7f"), "a\\nb\\tc\\r\\x1b[0m\\x7f");
     EXPECT_EQ(one_line("\xc3\xbc"), "\xc3\xbc");  // names in UTF-8 stay as they are
+}
+
+TEST(MemoryLimit, IsTheLeastOfTheControlGroups) {
+    const auto root = std::filesystem::temp_directory_path() / "tessera-groups";
+    std::filesystem::remove_all(root);
+    const auto group = [&](const std::string& path, const char* file, const char* text) {
+        std::filesystem::create_directories(root / path);
+        std::ofstream(root / path / file) << text << "\n";
+    };
+    const auto limit = [&](const std::string& membership) { return control_group_memory(membership, root.string()); };
+    EXPECT_EQ(limit(""), INT64_MAX);
+    EXPECT_EQ(limit("0::/job\n"), INT64_MAX);  // no such folder
+    group("job/step", "memory.max", "max");
+    group("job", "memory.max", "8589934592");
+    EXPECT_EQ(limit("0::/job/step\n"), 8_GiB);  // of the one around
+    group("job/step", "memory.max", "4294967296");
+    EXPECT_EQ(limit("0::/job/step\n"), 4_GiB);
+    EXPECT_EQ(limit("0::/job\n"), 8_GiB);
+    EXPECT_EQ(limit("0::/elsewhere\n"), INT64_MAX);
+    group("", "memory.max", "17179869184");
+    EXPECT_EQ(limit("0::/elsewhere\n"), 16_GiB);  // a container sees its own group as the root
+    // Version 1.
+    group("memory/docker/x", "memory.limit_in_bytes", "1073741824");
+    group("memory", "memory.limit_in_bytes", "9223372036854771712");
+    EXPECT_EQ(limit("5:devices:/\n4:memory:/docker/x\n"), 1_GiB);
+    EXPECT_EQ(limit("4:cpu,memory:/docker/x\n"), 1_GiB);
+    EXPECT_EQ(limit("4:memory:/\n"), INT64_MAX);
+    EXPECT_EQ(limit("4:memory\nnonsense\n::\n"), 16_GiB);
+    std::filesystem::remove_all(root);
 }
 
 TEST(Check, OverflowIsAUserError) {

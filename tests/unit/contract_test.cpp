@@ -351,10 +351,10 @@ TEST(ContractBudget, TheHostHasRoomForWhatIsNotHandedOver) {
     const Plan plan = product.plan();
     const std::int64_t tensor = 64 * 64 * 8, needed = plan.rank_counts[0].peak_bytes - tensor;
     EXPECT_GT(needed, tensor);
-    EXPECT_NO_THROW(require_host_room(plan, {needed, 1}, true));
-    EXPECT_THROW(require_host_room(plan, {needed - 1, 1}, true), MachineError);
-    EXPECT_THROW(require_host_room(plan, {needed, 1}, false), MachineError);
-    EXPECT_NO_THROW(require_host_room(plan, {needed + tensor, 1}, false));
+    EXPECT_NO_THROW(require_host_room(plan, Nodes{{0}, {needed}, needed, 1}, true));
+    EXPECT_THROW(require_host_room(plan, Nodes{{0}, {needed - 1}, needed - 1, 1}, true), MachineError);
+    EXPECT_THROW(require_host_room(plan, Nodes{{0}, {needed}, needed, 1}, false), MachineError);
+    EXPECT_NO_THROW(require_host_room(plan, Nodes{{0}, {needed + tensor}, needed + tensor, 1}, false));
 }
 
 /// Ranks of one node share its memory, however unevenly; those of others have their own.
@@ -369,9 +369,20 @@ TEST(ContractBudget, RanksOfANodeShareItsMemory) {
     };
     for (const auto& [ranks, most] :
          {std::pair{5, of(0, 5)}, {2, std::max({of(0, 2), of(2, 4), of(4, 5)})}, {3, std::max(of(0, 3), of(3, 5))}}) {
-        EXPECT_NO_THROW(require_host_room(plan, {most, ranks}, false)) << ranks;
-        EXPECT_THROW(require_host_room(plan, {most - 1, ranks}, false), MachineError) << ranks;
+        const auto nodes = [&, each = ranks](std::int64_t memory) {
+            Nodes out{{}, {}, memory, each};
+            for (int r = 0; r < 5; ++r) out.of_rank.push_back(r / each);
+            out.memory.assign(static_cast<std::size_t>(4 / each + 1), memory);
+            return out;
+        };
+        EXPECT_NO_THROW(require_host_room(plan, nodes(most), false)) << ranks;
+        EXPECT_THROW(require_host_room(plan, nodes(most - 1), false), MachineError) << ranks;
     }
+    // Ranks dealt to the nodes in turn, and a node that has less than the other.
+    const auto even = of(0, 1) + of(2, 3) + of(4, 5), odd = of(1, 2) + of(3, 4);
+    EXPECT_NO_THROW(require_host_room(plan, {{0, 1, 0, 1, 0}, {even, odd}, odd, 3}, false));
+    EXPECT_THROW(require_host_room(plan, {{0, 1, 0, 1, 0}, {even, odd - 1}, odd - 1, 3}, false), MachineError);
+    EXPECT_THROW(require_host_room(plan, {{0, 1, 0, 1, 0}, {even - 1, odd}, odd, 3}, false), MachineError);
 }
 
 /// What is made for a diagonal counts, and is not made where it does not fit.

@@ -30,7 +30,7 @@ TEST(Machine, ReadsBackWhatItWrites) {
 
 TEST(Machine, TheShippedOnesAreThereAndSayWhereTheirFiguresComeFrom) {
     const auto names = known_machines();
-    for (const char* name : {"summit", "h200x8", "frontier", "laptop"}) {
+    for (const char* name : {"summit", "h200x8", "frontier", "pizdaint", "laptop"}) {
         ASSERT_NE(std::find(names.begin(), names.end(), name), names.end()) << name;
         const auto file = read_machine(name);
         int figures = 0;

@@ -22,7 +22,7 @@ struct CacheSizes {
 };
 const CacheSizes& cache_sizes();
 
-/// All of it, used or not.
+/// All of it, used or not; what a container or a batch system allows (control groups) where that is less.
 std::int64_t memory_bytes();
 
 }  // namespace tessera

@@ -31,6 +31,11 @@ class Communicator {
     virtual ~Communicator() = default;
     virtual int rank() const = 0;
     virtual int size() const = 0;
+    /// Each rank's node (ranks that share memory), numbered from 0 in order of their first ranks.
+    virtual std::vector<int> nodes() const { return std::vector<int>(static_cast<std::size_t>(size()), 0); }
+
+    /// Whether calls must come from the thread that started MPI (MPI_THREAD_FUNNELED).
+    virtual bool main_thread_alone() const { return false; }
 
     /// The highest tag that a message may have; MPI promises 32,767.
     virtual int most_tag() const = 0;

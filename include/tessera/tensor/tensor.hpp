@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -150,6 +151,11 @@ TESSERA_API Tensor<T> gather(const Tensor<T>& x, int root = 0);
 template <Scalar T>
 TESSERA_API Tensor<T> scatter(const Tensor<T>& whole, Communicator& ranks, const Distribution& distribution,
                               int root = 0);
+
+/// From the ranks of one communicator to those of another: collective over `all`, which has the ranks of both. `x` is
+/// null on ranks that have no part in the tensor, `to` on those that get none of the copy; the copy is nothing there.
+template <Scalar T>
+TESSERA_API std::optional<Tensor<T>> copy_between(Communicator& all, const Tensor<T>* x, const Placement* to);
 
 /// Same tilings, same nonzero tiles, same bits. Here and below: where two tensors are dealt differently, the second is
 /// redistributed first (in axpy the first); both must have the same communicator.

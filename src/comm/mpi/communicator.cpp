@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "base/check.hpp"
+#include "comm/mpi/node_watch.hpp"
 #include "comm/mpi/transfer.hpp"
 #include "tessera/comm/world.hpp"
 
@@ -12,12 +13,19 @@ namespace tessera {
 
 namespace {
 
-void require_threads() {
-    int level = 0;
+/// Whether MPI answers to the main thread alone.
+bool require_threads() {
+    int level = 0, is_main = 0;
     check_mpi(MPI_Query_thread(&level), "thread level");
-    if (level < MPI_THREAD_SERIALIZED)
+    if (level >= MPI_THREAD_SERIALIZED) return false;
+    if (level < MPI_THREAD_FUNNELED)
         throw MachineError(
-            "MPI was initialised below MPI_THREAD_SERIALIZED: Tessera talks to it from a thread of its own");
+            "MPI was initialised with MPI_THREAD_SINGLE: Tessera works with several threads; MPI_Init_thread with "
+            "MPI_THREAD_FUNNELED or more is needed");
+    check_mpi(MPI_Is_thread_main(&is_main), "thread level");
+    if (!is_main)
+        throw MachineError("MPI was initialised with MPI_THREAD_FUNNELED: Tessera must be called by its main thread");
+    return true;
 }
 
 class MpiCommunicator final : public Communicator {
@@ -25,7 +33,7 @@ class MpiCommunicator final : public Communicator {
     MpiCommunicator(MPI_Comm ranks, std::int64_t limit) : limit_(limit) {
         require(limit >= 1 && limit <= INT32_MAX, "message limit {} is outside 1..{}", limit, INT32_MAX);
         require(ranks != MPI_COMM_NULL, "communicator: MPI_COMM_NULL");
-        require_threads();
+        main_thread_alone_ = require_threads();
         check_mpi(MPI_Comm_dup(ranks, &ranks_), "duplicate of a communicator");
         MPI_Comm_set_errhandler(ranks_, MPI_ERRORS_RETURN);
         MPI_Comm_rank(ranks_, &rank_);
@@ -34,6 +42,7 @@ class MpiCommunicator final : public Communicator {
         int found = 0;
         MPI_Comm_get_attr(ranks_, MPI_TAG_UB, &top, &found);
         if (found) top_tag_ = *top;
+        number_nodes();
     }
     ~MpiCommunicator() override {
         int over = 0;
@@ -45,6 +54,9 @@ class MpiCommunicator final : public Communicator {
 
     int rank() const override { return rank_; }
     int size() const override { return size_; }
+    std::vector<int> nodes() const override { return nodes_; }
+    bool main_thread_alone() const override { return main_thread_alone_; }
+    MPI_Comm handle() const { return ranks_; }
     int most_tag() const override { return top_tag_; }
 
     std::unique_ptr<Transfer> send(int to, int tag, std::span<const MessagePiece> pieces) override {
@@ -110,6 +122,22 @@ class MpiCommunicator final : public Communicator {
         }
     }
 
+    void number_nodes() {
+        MPI_Comm node = MPI_COMM_NULL;
+        check_mpi(MPI_Comm_split_type(ranks_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node), "ranks of a node");
+        int first = rank_;  // of this node
+        check_mpi(MPI_Bcast(&first, 1, MPI_INT, 0, node), "ranks of a node");
+        MPI_Comm_free(&node);
+        std::vector<int> firsts(static_cast<std::size_t>(size_));
+        check_mpi(MPI_Allgather(&first, 1, MPI_INT, firsts.data(), 1, MPI_INT, ranks_), "ranks of a node");
+        int numbered = 0;
+        nodes_.resize(firsts.size());
+        for (std::size_t r = 0; r < firsts.size(); ++r) {
+            const auto before = static_cast<std::size_t>(firsts[r]);
+            nodes_[r] = before == r ? numbered++ : nodes_[before];
+        }
+    }
+
     void require_rank(int rank) const {
         require(rank >= 0 && rank < size_, "rank {} is outside 0..{}", rank, size_ - 1);
     }
@@ -144,11 +172,14 @@ class MpiCommunicator final : public Communicator {
 
     MPI_Comm ranks_ = MPI_COMM_NULL;
     int rank_ = 0, size_ = 1, top_tag_ = 32767;
+    bool main_thread_alone_ = false;
+    std::vector<int> nodes_;
     std::int64_t limit_;
 };
 
 /// Lives from the first mpi_world() to exit.
 MpiCommunicator* the_world = nullptr;
+NodeWatch* the_watch = nullptr;
 
 void end_world(int status, void* we_initialised) {
     // A rank that ends with an error code takes the others along: they may wait for it for ever. Rank 0, which may be
@@ -156,6 +187,10 @@ void end_world(int status, void* we_initialised) {
     if (status != 0 && the_world->size() > 1) {
         if (the_world->rank() != 0) std::this_thread::sleep_for(std::chrono::milliseconds(300));
         MPI_Abort(MPI_COMM_WORLD, status);
+    }
+    if (the_watch) {
+        the_world->barrier();  // who still works is watched
+        delete the_watch;
     }
     delete the_world;
     the_world = nullptr;
@@ -174,10 +209,13 @@ Communicator& mpi_world() {
     MPI_Initialized(&begun);
     if (!begun) {
         if (ranks_of_environment() == 0) return self_communicator();
-        int level = 0;
-        check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level), "initialisation");
+        int level = 0;  // several threads: the watch over the nodes has one of its own
+        check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level), "initialisation");
     }
     the_world = new MpiCommunicator(MPI_COMM_WORLD, kMessageLimit);
+    // A program that has MPI of its own may finalise it at any time.
+    if (const double seconds = node_timeout(); !begun && NodeWatch::wanted(the_world->nodes(), seconds))
+        the_watch = new NodeWatch(the_world->handle(), the_world->nodes(), seconds);
     on_exit(end_world, begun ? nullptr : &the_world);
     return *the_world;
 }

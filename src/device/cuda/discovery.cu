@@ -108,6 +108,15 @@ Info info(int device) {
     return at != known.end() ? at->second : known.emplace(device, read_info(device)).first->second;
 }
 
+bool reaches(int device, int other) {
+    require_device(device);
+    require_device(other);
+    if (device == other) return true;
+    int can = 0;
+    check(cudaDeviceCanAccessPeer(&can, device, other), "peer access");
+    return can != 0;
+}
+
 std::int64_t free_bytes(int device) {
     set_current(device);
     std::size_t free = 0, total = 0;

@@ -16,6 +16,7 @@ std::string_view back_end() noexcept { return {}; }
 int count() noexcept { return 0; }
 Info info(int) { unavailable(); }
 std::int64_t free_bytes(int) { unavailable(); }
+bool reaches(int, int) { unavailable(); }
 void set_current(int) { unavailable(); }
 void synchronize() { unavailable(); }
 void reset_current() { unavailable(); }

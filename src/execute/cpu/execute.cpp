@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <thread>
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
@@ -68,7 +70,11 @@ class Interpreter {
     ExecuteCounts run() {
         messages_.start([&](std::int32_t step) { return tiles_.message_pieces(plan_.steps[step]); });
         const int threads = useful_threads();
-        parallel_region(threads, [&](int, int) { work(); });
+        const auto work_all = [&] { parallel_region(threads, [&](int, int) { work(); }); };
+        if (messages_.by_caller())
+            beside_messages(work_all);
+        else
+            work_all();
         messages_.finish();
         ensure(first_ == steps_.size(), "only {} of {} steps ran", first_, steps_.size());
         progress_.end();
@@ -82,6 +88,23 @@ class Interpreter {
     }
 
   private:
+    /// This thread has messages to move: the work gets another one.
+    template <class Work>
+    void beside_messages(const Work& work_all) {
+        std::exception_ptr failure;
+        std::thread worker([&] {
+            try {
+                work_all();
+            } catch (...) {
+                failure = std::current_exception();
+                board_.fail();
+            }
+        });
+        messages_.move_by_caller();
+        worker.join();
+        if (failure) std::rethrow_exception(failure);
+    }
+
     /// No thread is woken for work that is done sooner without it: decided by what the plan counts.
     int useful_threads() const {
         const auto& n = plan_.rank_counts[static_cast<std::size_t>(rank_)];

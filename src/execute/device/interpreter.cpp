@@ -175,6 +175,7 @@ void DeviceInterpreter<T>::watch() {
             if (!any) std::this_thread::sleep_for(std::chrono::microseconds(10));
         }
     });
+    if (scheduler_.failed()) board_.fail();  // the thread that moves messages sees this
 }
 
 template <Scalar T>
@@ -187,9 +188,11 @@ DeviceExecuteCounts DeviceInterpreter<T>::run() {
         scheduler_.start();
     } catch (...) {
         scheduler_.fail(std::current_exception());
+        board_.fail();
     }
     std::exception_ptr failure;
     try {
+        if (messages_) messages_->move_by_caller();
         scheduler_.wait();
     } catch (...) {
         failure = std::current_exception();
