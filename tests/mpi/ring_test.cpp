@@ -102,8 +102,8 @@ void through_a_ring(std::uint64_t seed, int trials) {
     }
 }
 
-TEST(RingAcrossRanks, SameBitsFloat64) { through_a_ring<double>(5, 40); }
-TEST(RingAcrossRanks, SameBitsComplex64) { through_a_ring<std::complex<float>>(6, 20); }
+TEST(RingAcrossRanks, SameBitsFloat64) { through_a_ring<double>(5, 20); }
+TEST(RingAcrossRanks, SameBitsComplex64) { through_a_ring<std::complex<float>>(6, 8); }
 
 /// With 1.3 times the largest rank's own tiles of A, B and C it runs; with 1.0 times it is refused with what would do.
 TEST(RingAcrossRanks, NotMuchMoreThanItsOwnTiles) {

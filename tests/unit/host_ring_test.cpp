@@ -185,8 +185,8 @@ TEST(HostRing, RandomPlansOfRanksWithSmallHosts) {
             segments += plan.segments > 1;
         }
     }
-    EXPECT_GT(streamed, 300);
-    EXPECT_GT(again, 100);
+    EXPECT_GT(streamed, 200);
+    EXPECT_GT(again, 30);
     EXPECT_GT(made, 50);
     EXPECT_GT(devices, 50);
     EXPECT_GT(segments, 20);
@@ -205,16 +205,20 @@ TEST(HostRing, DenseBlocksAreThoseOfThePublishedFormula) {
     EXPECT_EQ(whole.streams.once_a, all);  // half of A is sent to the other rank of each row, 4 ranks get a quarter
     EXPECT_EQ(whole.streams.sent_a, whole.streams.once_a);
     const auto own = 3 * all / 4;
-    for (const auto& [room, x, y] : {std::tuple{8 * 32 * tile, 1, 1},
-                                     {2 * 32 * tile, 1, 1},
-                                     {2 * 24 * tile, 2, 1},
-                                     {2 * 16 * tile, 2, 2},
-                                     {2 * tile, 16, 16}}) {
+    // Ranks on the diagonal need tiles of A and B for the same places along k: 32 at a time for all of C, the
+    // others 16.
+    for (const auto& [room, x, y] : {std::tuple{8 * 32 * tile, 1.0, 1.0},
+                                     {2 * 32 * tile, 1.0, 1.0},
+                                     {2 * 24 * tile, 1.5, 1.0},
+                                     {2 * 16 * tile, 1.5, 1.5},
+                                     {2 * tile, 16.0, 16.0}}) {
         c.request.host_memory = own + room;
         const Plan plan = plan_of(c);
         validate(plan, {own + room, 0});
-        EXPECT_EQ(plan.streams.blocks_a, y * whole.streams.once_a) << room / tile;
-        EXPECT_EQ(plan.streams.blocks_b, x * whole.streams.once_b) << room / tile;
+        EXPECT_EQ(static_cast<double>(plan.streams.blocks_a), y * static_cast<double>(whole.streams.once_a))
+            << room / tile;
+        EXPECT_EQ(static_cast<double>(plan.streams.blocks_b), x * static_cast<double>(whole.streams.once_b))
+            << room / tile;
         EXPECT_LE(plan.streams.sent_a, plan.streams.blocks_a);
         EXPECT_LE(plan.streams.sent_b, plan.streams.blocks_b);
         EXPECT_NE(explain(plan).find("streams"), std::string::npos);
