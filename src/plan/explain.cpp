@@ -179,7 +179,7 @@ PublishedVolume published_volume(const Plan& plan, Algorithm algorithm) {
         return {"(P-1) [(S_A + S_B + S_C)/P + S_B]", (p - 1) * ((a + b + c) / p + b)};
     if (plan.ranks > 1 && algorithm == Algorithm::outer_product && plan.algorithm == algorithm) {
         const auto [y, x] = passes(plan);
-        return {fmt::format("Y (1-1/q) S_A + X (1-1/p) S_B, Y = {:.3g}, X = {:.3g}", y, x),
+        return {fmt::format("{:.3g} (1-1/q) S_A + {:.3g} (1-1/p) S_B", y, x),
                 y * (1 - 1.0 / plan.grid_cols) * a + x * (1 - 1.0 / plan.grid_rows) * b};
     }
     return {};
@@ -280,7 +280,7 @@ std::string explain(const Plan& plan) {
         out += fmt::format("  streams    {} rank{} get{} tiles of others through {} in at most {} turns, {} ahead\n",
                            t.ranks, t.ranks == 1 ? "" : "s", t.ranks == 1 ? "s" : "", format_bytes(t.ring_bytes),
                            format_count(t.turns), t.lookahead);
-        out += fmt::format("             A is sent {:.2f} times, B {:.2f} times: {}; each once {}, for each block {}\n",
+        out += fmt::format("             A sent {:.2f} times, B {:.2f}: {}; each once {}, anew by block {}\n",
                            times(t.sent_a, t.once_a), times(t.sent_b, t.once_b), format_bytes(t.sent_a + t.sent_b),
                            format_bytes(t.once_a + t.once_b), format_bytes(t.blocks_a + t.blocks_b));
     }
