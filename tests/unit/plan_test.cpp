@@ -5,7 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <set>
 
 #include "support/plan_cases.hpp"
@@ -261,30 +260,6 @@ TEST(Plan, AGivenGridIsTakenOrRefused) {
         EXPECT_EQ(std::pair(plan.grid_rows, plan.grid_cols), std::pair(2, 2));
     } catch (const UserError& e) {
         EXPECT_NE(std::string(e.what()).find("2 x 2"), std::string::npos) << e.what();
-    }
-}
-
-/// So many products that threads share the rows; a filter, whose bound is a sum over all of them.
-TEST(Plan, ProductsAreTheSameOnAnyNumberOfThreads) {
-    Random r(17);
-    const auto t = Tiling::uniform(300, 3);
-    std::vector<ShapeEntry> e[2];
-    for (auto& entries : e)
-        for (std::int64_t o = 0; o < 10'000; ++o)
-            entries.push_back({TileOrdinal{o}, std::pow(10.0, -static_cast<double>(r() % 50) / 10)});
-    const Shape a({t, t}, e[0]), b({t, t}, e[1]);
-    const ContractionSpec spec("ik,kj->ij");
-    for (const double filter : {0.0, 1e-3}) {
-        const auto one = product_shape(spec, a, b, {filter});
-        ASSERT_GT(one.products.size(), std::size_t{300'000});
-        for (const int threads : {2, 5}) {
-            const auto many = product_shape(spec, a, b, {filter}, 0, threads);
-            EXPECT_EQ(many.products, one.products);
-            EXPECT_EQ(many.first, one.first);
-            EXPECT_EQ(many.skipped, one.skipped);
-            EXPECT_EQ(many.left_out_bound, one.left_out_bound);
-            EXPECT_TRUE(many.c == one.c);
-        }
     }
 }
 
