@@ -163,7 +163,8 @@ Passes passes(const Plan& plan) {
 
 /// The published volume of split_k and replicate_b (Sivkov et al. 2019, equations 2 and 4) is what each of P ranks
 /// handles, a P-th of it its own. So all of them send P - 1 times as much, less where tiles are in place or not needed.
-/// That of outer_product is of a p x q grid whose ranks work block after block (Herault et al., ScalA 2019, III.B).
+/// That of outer_product is of a p x q grid whose ranks work block after block (Herault et al., ScalA 2019, III.B): to
+/// each of p q ranks Y S_A (1 - 1/q) / p and X S_B (1 - 1/p) / q.
 struct PublishedVolume {
     std::string formula = {};  // none
     double bytes = 0;
@@ -179,8 +180,8 @@ PublishedVolume published_volume(const Plan& plan, Algorithm algorithm) {
         return {"(P-1) [(S_A + S_B + S_C)/P + S_B]", (p - 1) * ((a + b + c) / p + b)};
     if (plan.ranks > 1 && algorithm == Algorithm::outer_product && plan.algorithm == algorithm) {
         const auto [y, x] = passes(plan);
-        return {fmt::format("{:.3g} (1-1/q) S_A + {:.3g} (1-1/p) S_B", y, x),
-                y * (1 - 1.0 / plan.grid_cols) * a + x * (1 - 1.0 / plan.grid_rows) * b};
+        return {fmt::format("{:.3g} (q-1) S_A + {:.3g} (p-1) S_B", y, x),
+                y * (plan.grid_cols - 1) * a + x * (plan.grid_rows - 1) * b};
     }
     return {};
 }
