@@ -1,6 +1,7 @@
 #include "command.hpp"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <charconv>
@@ -36,6 +37,12 @@ std::int64_t read_bytes(const char* option, const std::string& text) {
 }
 
 }  // namespace
+
+std::int64_t process_peak_bytes() {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return std::int64_t{1024} * usage.ru_maxrss;
+}
 
 void add_devices(CLI::App& command, WhereOptions& where) {
     command

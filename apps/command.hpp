@@ -28,6 +28,9 @@ struct Budgets {
 Budgets budgets_of(const WhereOptions& where, bool devices, const char* devices_option = "--devices");
 Resources resources_of(const WhereOptions& where, const CommonOptions& common);
 
+/// What this process had of memory at most, all of it.
+std::int64_t process_peak_bytes();
+
 /// How: --algorithm --blocks --deal --grid --block-share --chunk-share --block --depth --lookahead.
 struct HowOptions {
     std::string algorithm = "auto", blocks = "auto", deal = "auto", grid;

@@ -178,7 +178,8 @@ struct Outcome {
     bool handed_over = false;
     HandedOver handed;
     ContractReport report;
-    double seconds = 0;  // of the execution
+    double seconds = 0;              // of the execution
+    std::int64_t process_bytes = 0;  // at most, of any rank
     const Shape& shape() const { return handed_over ? handed.shape : result.shape(); }
 };
 
@@ -212,11 +213,10 @@ Outcome execute_problem(const Options& o, const Request& r, const PlannedContrac
     for (const int d : r.resident ? r.here.devices : std::vector<int>{}) synchronize(d);
     out.seconds = now_seconds() - start;
     if (r.resident) out.result = to_host(out.result);  // to be looked at
-    if (ranks.size() > 1) {
-        double slowest[] = {out.seconds};
-        ranks.max(std::span<double>(slowest));
-        out.seconds = slowest[0];
-    }
+    double most[] = {out.seconds, static_cast<double>(process_peak_bytes())};
+    if (ranks.size() > 1) ranks.max(std::span<double>(most));
+    out.seconds = most[0];
+    out.process_bytes = static_cast<std::int64_t>(most[1]);
     return out;
 }
 
@@ -280,6 +280,7 @@ void run(const Options& o) {
     s.report = out.report;
     s.report.plan_seconds = planning;
     s.seconds = spread_of(times).median + planning;
+    s.process_bytes = out.process_bytes;
     const auto gemm_after = gemm_rate(ranks, r.here, std::clamp(s.seconds, r.devices() ? 0.3 : 0.5, 3.0));
     s.gemm_gflops = std::max(gemm_before.best_gflops, gemm_after.best_gflops);
     s.gemm_sustained_gflops = gemm_after.mean_gflops;

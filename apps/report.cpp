@@ -77,7 +77,10 @@ nlohmann::json to_json(const ContractionSummary& s) {
           {"moved_device_to_device", r.copied_bytes},
           {"descriptors", r.descriptor_bytes},
           {"sent", r.sent_bytes}}},
-        {"peak_bytes", {{"host", r.peak_host_bytes}, {"device", r.peak_device_bytes}}},
+        {"peak_bytes",
+         {{"host", r.peak_host_bytes},
+          {"device", r.peak_device_bytes},
+          {"process", s.process_bytes > 0 ? nlohmann::json(s.process_bytes) : nullptr}}},
         {"made_tiles", r.made_tiles},
         {"dropped_tiles", r.dropped_tiles},
         {"left_out_bound", r.left_out},
@@ -176,8 +179,11 @@ std::string to_text(const ContractionSummary& s) {
             "{}, cores making tiles {}\n",
             100 * r.overlap, format_seconds(r.device_seconds), format_seconds(r.transfer_seconds),
             format_seconds(r.make_seconds));
-    out += fmt::format("memory      {} of tiles at most (A {}, B {}, C {})\n", format_bytes(r.peak_host_bytes),
-                       format_bytes(r.bytes_a), format_bytes(r.bytes_b), format_bytes(r.bytes_c));
+    out += fmt::format("memory      {} of tiles at most{} (A {}, B {}, C {})", format_bytes(r.peak_host_bytes),
+                       r.ranks > 1 ? " on a rank" : "", format_bytes(r.bytes_a), format_bytes(r.bytes_b),
+                       format_bytes(r.bytes_c));
+    if (s.process_bytes > 0) out += fmt::format("; {} of the process", format_bytes(s.process_bytes));
+    out += "\n";
     if (r.left_out > 0 || r.dropped_tiles > 0)
         out += fmt::format("filter      left out: norm of at most {:.3g}; {} result tiles dropped\n", r.left_out,
                            format_count(r.dropped_tiles));

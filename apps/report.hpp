@@ -41,6 +41,7 @@ struct ContractionSummary {
     std::vector<double> densities;     // of the operands
     double density_c = 0;
     std::int64_t metadata_bytes = 0;
+    std::int64_t process_bytes = 0;  // `run`: the memory of the largest rank's process at most
     Verification checked;
     std::uint64_t checksum = 0;
 };

@@ -74,11 +74,12 @@ void Messages::work() {
         std::unique_ptr<Transfer> transfer;
     };
     std::vector<Open> open;
+    /// Messages of tiles to or from one rank, which begin in the plan's order.
     struct Peer {
-        std::deque<Message> receives;  // of tiles, that have no place yet
-        int open = 0;
+        std::deque<Message> sends, receives;
+        int open = 0;  // receives
     };
-    std::vector<Message> waiting;
+    std::vector<Message> waiting;  // sums
     std::map<std::int32_t, Peer> peers;
     std::size_t to_come = 0;
     const auto post = [&](const Message& m) {
@@ -96,8 +97,12 @@ void Messages::work() {
             if (!board_.done(plan_.dependencies[d])) return false;
         return true;
     };
-    // Receives first, so that whatever comes has its place. Those of tiles wait for nothing, so they end in any order.
+    // Receives first, so that whatever comes has its place.
     for (const auto& m : messages_) switch (plan_.steps[m.step].kind) {
+            case StepKind::send:
+                peers[plan_.steps[m.step].peer].sends.push_back(m);
+                ++to_come;
+                break;
             case StepKind::receive:
                 peers[plan_.steps[m.step].peer].receives.push_back(m);
                 ++to_come;
@@ -113,11 +118,17 @@ void Messages::work() {
         if (board_.failed()) return;
         bool moved = false;
         if (to_come > 0)
-            for (auto& [rank, peer] : peers)
-                for (; peer.open < kOpenReceives && !peer.receives.empty(); ++peer.open, --to_come) {
+            for (auto& [rank, peer] : peers) {
+                for (; peer.open < kOpenReceives && !peer.receives.empty() && ready(peer.receives.front());
+                     ++peer.open, --to_come) {
                     post(peer.receives.front());
                     peer.receives.pop_front();
                 }
+                for (; !peer.sends.empty() && ready(peer.sends.front()); --to_come) {
+                    post(peer.sends.front());
+                    peer.sends.pop_front();
+                }
+            }
         std::erase_if(waiting, [&](const Message& m) {
             if (!ready(m)) return false;
             post(m);

@@ -97,7 +97,10 @@ class Weighing {
                 c.blocks = plan.blocks;
                 c.seconds_predicted = simulate(plan, in_.machine).seconds;
                 c.simulated = true;
-                if (way.counted) counted_.push_back({*way.counted, c.seconds_predicted});
+                if (way.counted) {
+                    way.counted->sent_bytes = c.bytes_sent;  // tiles that come again count again
+                    counted_.push_back({*way.counted, c.seconds_predicted});
+                }
                 kept_.push_back({candidates.size(), std::move(plan)});
             } catch (const BudgetError& e) {
                 c.possible = false;

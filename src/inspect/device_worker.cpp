@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "inspect/device_blocks.hpp"
+#include "inspect/device_turns.hpp"
 #include "inspect/plan_writer.hpp"
 
 namespace tessera {
@@ -27,14 +27,8 @@ void keep_largest(PlanParameters& x, const PlanParameters& other) {
     keep_largest(x.lookahead, other.lookahead);
 }
 
-struct StageRef {
-    std::size_t block, chunk;
-};
-
 /// What the writer remembers of one device while it goes through its chunks.
-struct Lane {
-    DeviceLayout layout;
-    std::vector<StageRef> stages;
+struct Lane : DeviceStages {
     std::vector<std::int32_t> at[2];      // arrival of a tile in this device's memory, newest
     std::vector<std::int32_t> now[2];     // the one that the chunk at hand uses: the next chunk may bring it anew
     std::vector<std::int32_t> in_use[2];  // the stage it came for; INT32_MAX: stays
@@ -69,9 +63,10 @@ class DeviceWorker final : public Worker {
             for (const auto& block : lane.layout.blocks)
                 for (const auto i : block.sums)
                     if (in_.stays(in_.sums[i].c)) w_.plan.homes_c[in_.sums[i].c] = static_cast<std::int16_t>(d);
-            for (std::size_t b = 0; b < lane.layout.blocks.size(); ++b)
-                for (std::size_t c = 0; c < lane.layout.blocks[b].chunks.size(); ++c) lane.stages.push_back({b, c});
         }
+        std::vector<DeviceStages*> devices;
+        for (auto& lane : lanes_) devices.push_back(&lane);
+        turns_ = DeviceTurns(in_, std::move(devices));
     }
 
     std::vector<std::pair<Operand, std::int32_t>> needs() const override {
@@ -84,39 +79,35 @@ class DeviceWorker final : public Worker {
             mark = true;
             out.emplace_back(t.operand, t.slot);
         };
-        for (std::size_t t = 0; t < stage_count(); ++t)
+        for (std::size_t t = 0; t < turns_.stages(); ++t)
             for (const auto& lane : lanes_) {
                 if (t >= lane.stages.size()) continue;
-                const auto& block = lane.layout.blocks[lane.stages[t].block];
                 if (lane.stages[t].chunk == 0)
-                    for (const auto& tile : block.held) need(tile);
-                for (const auto& tile : block.chunks[lane.stages[t].chunk].tiles) need(tile);
+                    for (const auto& tile : lane.block(t).held) need(tile);
+                for (const auto& tile : lane.chunk(t).tiles) need(tile);
             }
         return out;
     }
 
-    std::int64_t least_host_bytes() const override {
-        std::int64_t bytes = made_a_bytes();
-        if (host_made(Operand::b))
-            for (const auto& lane : lanes_) bytes += ring_need(lane);
-        return bytes;
+    std::int64_t least_host_bytes() const override { return made_a_bytes() + made_b_bytes(); }
+    std::int64_t more_host_bytes() const override { return made_b_bytes(); }  // a second half of each lane's ring
+    std::int64_t least_ring_bytes() const override {
+        std::int64_t most = 0;
+        for (std::size_t t = 0; t < turns(); ++t) {
+            std::int64_t bytes = 0;
+            for (const auto& use : uses(t)) bytes += use.bytes;
+            most = std::max(most, bytes);
+        }
+        return most;
     }
-
-    void emit() override;
+    void prepare(std::int64_t ring) override;
+    std::size_t turns() const override { return turns_.count(); }
+    std::vector<RingUse> uses(std::size_t turn) const override;
+    std::int32_t emit(std::size_t turn) override;
+    void finish() override;
 
   private:
     bool host_made(Operand o) const { return in_.source(o) == SourceKind::host_made; }
-    bool device_made(const ChunkTile& t) const {
-        return t.operand == Operand::b && in_.source(Operand::b) == SourceKind::device_made;
-    }
-    std::size_t stage_count() const {
-        std::size_t most = 0;
-        for (const auto& lane : lanes_) most = std::max(most, lane.stages.size());
-        return most;
-    }
-    const Chunk& chunk(const Lane& lane, std::size_t t) const {
-        return lane.layout.blocks[lane.stages[t].block].chunks[lane.stages[t].chunk];
-    }
     /// Host bytes of the tiles of B that are made for one step.
     std::int64_t ring_need(const Lane& lane) const {
         std::int64_t most = 0;
@@ -152,16 +143,21 @@ class DeviceWorker final : public Worker {
         return bytes;
     }
 
+    std::int64_t made_b_bytes() const {
+        std::int64_t bytes = 0;
+        if (host_made(Operand::b))
+            for (const auto& lane : lanes_) bytes += ring_need(lane);
+        return bytes;
+    }
+
     void make_a();
-    void make_b(Lane& lane, const std::vector<ChunkTile>& tiles, std::size_t t);
+    void make_b(Lane& lane, const std::vector<Sourced>& tiles, std::size_t t);
     void place_ring(Lane& lane);
     void emit_empty();
     void emit_arrivals(int d, std::size_t t);
-    std::vector<std::int32_t> bring(int d, const std::vector<ChunkTile>& tiles, std::int64_t base, std::size_t t,
+    std::vector<std::int32_t> bring(int d, std::vector<Sourced> from, std::int64_t base, std::size_t t,
                                     std::int32_t after);
     void emit_compute(int d, std::size_t t);
-    /// How many chunks come before the one that is worked on is done.
-    static std::size_t ahead(const Lane& lane) { return static_cast<std::size_t>(lane.layout.buffers) - 1; }
     void emit_staying(int d, std::size_t block, const std::vector<std::int32_t>& sums, std::int32_t after);
     void emit_store(int d, std::size_t block, const std::vector<std::int32_t>& sums, std::int32_t after);
     std::int64_t buffer_at(const Lane& lane, std::size_t t) const {
@@ -178,9 +174,10 @@ class DeviceWorker final : public Worker {
     int rank_;
     std::vector<std::int32_t> empty_;  // sums without products
     std::vector<Lane> lanes_;
-    std::vector<std::int32_t> made_at_[2];  // arrivals of tiles made on the host
-    std::vector<std::int32_t> step_of_;     // of device arrivals and host-made ones: from first_arrival_ on
-    std::size_t first_arrival_ = 0;
+    DeviceTurns turns_;
+    std::vector<std::int32_t> made_at_[2];             // arrivals of tiles made on the host
+    bool through_ring_ = false;                        // tiles of other ranks
+    std::vector<std::int32_t> loads_;                  // of the turn at hand: steps that take tiles of other ranks
     std::vector<std::int32_t> summed_;                 // per result tile: sums that are complete, of those that stay
     std::vector<std::int32_t> place_in_block_, done_;  // per sum: where in its block, products given to chains
 };
@@ -194,7 +191,7 @@ void DeviceWorker::make_a() {
         const auto i = w_.add_arrival(Operand::a, slot, w_.arena[rank_], bytes);
         w_.arena[rank_] += bytes;
         made_at_[0][slot] = i;
-        step_of_.push_back(w_.add_step(StepKind::make, rank_, -1, -1, i, i + 1, {}));
+        w_.step_of_arrival[i] = w_.add_step(StepKind::make, rank_, -1, -1, i, i + 1, {});
         auto& n = w_.plan.rank_counts[rank_];
         ++n.made_tiles;
         n.made_bytes += bytes;
@@ -247,8 +244,28 @@ void DeviceWorker::emit_empty() {
     for (auto i : empty_) w_.ready[i] = step;
 }
 
-void DeviceWorker::emit() {
-    first_arrival_ = w_.plan.arrivals.size();
+std::vector<RingUse> DeviceWorker::uses(std::size_t turn) const {
+    std::vector<RingUse> out;
+    const auto add = [&](const std::vector<Sourced>& from) {
+        for (const auto& [source, tile] : from) {
+            if (source != from_host || !in_.stored(tile->operand)) continue;
+            const auto slot = in_.place(tile->operand, tile->slot);
+            if (w_.owner(tile->operand, slot) != rank_)
+                out.push_back({tile->operand, slot, in_.bytes(tile->operand)[slot]});
+        }
+    };
+    turns_.for_turn(
+        turn, [&](int d, std::size_t t) { add(lanes_[d].from[t]); },
+        [&](int d, std::size_t t) { add(lanes_[d].from_held[t]); });
+    const auto key = [](const RingUse& x) { return std::pair(x.operand, x.slot); };
+    std::ranges::sort(out, {}, key);
+    const auto again = std::ranges::unique(out, {}, key);
+    out.erase(again.begin(), again.end());
+    return out;
+}
+
+void DeviceWorker::prepare(std::int64_t ring) {
+    through_ring_ = ring >= 0;
     make_a();
     for (auto& lane : lanes_) place_ring(lane);
     emit_empty();
@@ -265,15 +282,20 @@ void DeviceWorker::emit() {
         lane.computed.assign(n, -1);
         lane.stored.resize(lane.layout.blocks.size());
     }
-    const int devices = static_cast<int>(lanes_.size());
-    for (std::size_t t = 0; t < kMostLookahead; ++t)
-        for (int d = 0; d < devices; ++d)
-            if (t < ahead(lanes_[d])) emit_arrivals(d, t);
-    for (std::size_t t = 0; t < stage_count(); ++t) {
-        for (int d = 0; d < devices; ++d) emit_arrivals(d, t + ahead(lanes_[d]));
-        for (int d = 0; d < devices; ++d) emit_compute(d, t);
-    }
-    for (int d = 0; d < devices; ++d) {
+}
+
+std::int32_t DeviceWorker::emit(std::size_t turn) {
+    turns_.for_turn(
+        turn, [&](int d, std::size_t t) { emit_arrivals(d, t); }, [&](int d, std::size_t t) { emit_compute(d, t); });
+    if (!through_ring_) return -1;
+    // Those of the turns before are among what this one waits for.
+    const auto over = w_.add_step(StepKind::join, rank_, -1, -1, 0, 0, loads_);
+    loads_.assign(1, over);
+    return over;
+}
+
+void DeviceWorker::finish() {
+    for (int d = 0; d < static_cast<int>(lanes_.size()); ++d) {
         auto& n = counts(d);
         n.blocks = static_cast<std::int64_t>(lanes_[d].layout.blocks.size());
         n.chunks = static_cast<std::int64_t>(lanes_[d].stages.size());
@@ -283,32 +305,11 @@ void DeviceWorker::emit() {
 }
 
 /// Tiles come into a device: made there, from another device that has them, or from the host.
-std::vector<std::int32_t> DeviceWorker::bring(int d, const std::vector<ChunkTile>& tiles, std::int64_t base,
-                                              std::size_t t, std::int32_t after) {
+std::vector<std::int32_t> DeviceWorker::bring(int d, std::vector<Sourced> from, std::int64_t base, std::size_t t,
+                                              std::int32_t after) {
     auto& lane = lanes_[d];
     auto& plan = w_.plan;
     const std::int64_t resident = lane.layout.c_bytes;
-    // Below `homes`: from the tile that device homes - 1 - source stores, laid anew.
-    enum { from_host = -1, made = -2, homes = -2 };
-    std::vector<std::pair<int, const ChunkTile*>> from;
-    for (const auto& tile : tiles) {
-        const int o = static_cast<int>(tile.operand);
-        int source = from_host;
-        if (device_made(tile)) {
-            source = made;
-        } else {
-            for (int e = 0; e < static_cast<int>(lanes_.size()) && source == from_host; ++e) {
-                const auto& other = lanes_[e];
-                const auto use = other.in_use[o][tile.slot];
-                // Still there: it stays, or came for the stage that is worked on when this one comes, or a later one.
-                const bool alive = use == INT32_MAX || (use >= 0 && other.layout.buffers > 1 &&
-                                                        static_cast<std::size_t>(use) + ahead(lane) >= t);
-                if (e != d && other.at[o][tile.slot] >= 0 && alive) source = e;
-            }
-            if (const int home = in_.home(tile.operand, tile.slot); home >= 0) source = homes - 1 - home;
-        }
-        from.emplace_back(source, &tile);
-    }
     // Tiles of A first: whoever waits for the ring waits for the loads with tiles of B alone.
     std::stable_sort(from.begin(), from.end(), [](const auto& x, const auto& y) {
         return x.first != y.first ? x.first < y.first : x.second->operand < y.second->operand;
@@ -336,14 +337,11 @@ std::vector<std::int32_t> DeviceWorker::bring(int d, const std::vector<ChunkTile
                 n.copied_bytes += tile.bytes;
             } else if (source >= 0) {
                 taken = lanes_[source].at[o][tile.slot];
-                waits.push_back(step_of_[static_cast<std::size_t>(taken) - first_arrival_]);
+                waits.push_back(w_.step_of_arrival[taken]);
                 n.copied_bytes += tile.bytes;
             } else if (source == from_host) {
                 taken = in_.stored(tile.operand) ? w_.at(tile.operand, tile.slot) : made_at_[o][tile.slot];
-                if (taken >= 0)
-                    waits.push_back(static_cast<std::size_t>(taken) >= first_arrival_
-                                        ? step_of_[static_cast<std::size_t>(taken) - first_arrival_]
-                                        : w_.step_of_arrival[taken]);
+                if (taken >= 0) waits.push_back(w_.step_of_arrival[taken]);
                 n.loaded_bytes += tile.bytes;
             } else {
                 n.made_bytes += tile.bytes;
@@ -358,7 +356,14 @@ std::vector<std::int32_t> DeviceWorker::bring(int d, const std::vector<ChunkTile
         const auto kind = source == made ? StepKind::make : source == from_host ? StepKind::load : StepKind::copy;
         const auto peer = source < homes ? homes - 1 - source : source >= 0 ? source : -1;
         const auto step = w_.add_step(kind, rank_, d, peer, first, last, waits);
-        step_of_.resize(plan.arrivals.size() - first_arrival_, step);
+        for (auto i = first; i < last; ++i) w_.step_of_arrival[i] = step;
+        const auto of_others = [&](const Sourced& x) {
+            return in_.stored(x.second->operand) && w_.at(x.second->operand, x.second->slot) >= 0;
+        };
+        if (through_ring_ && source == from_host &&
+            std::any_of(from.begin() + static_cast<std::ptrdiff_t>(begin),
+                        from.begin() + static_cast<std::ptrdiff_t>(end), of_others))
+            loads_.push_back(step);
         if (source == from_host && host_made(Operand::b) && from[end - 1].second->operand == Operand::b)
             lane.ring_loads[t % static_cast<std::size_t>(lane.ring_buffers)].push_back(step);
         if (source >= 0) {
@@ -377,21 +382,21 @@ std::vector<std::int32_t> DeviceWorker::bring(int d, const std::vector<ChunkTile
 }
 
 /// Tiles of B that the cores make pass through the host's ring, one half while the other is being loaded.
-void DeviceWorker::make_b(Lane& lane, const std::vector<ChunkTile>& tiles, std::size_t t) {
+void DeviceWorker::make_b(Lane& lane, const std::vector<Sourced>& tiles, std::size_t t) {
     if (!host_made(Operand::b) ||
-        std::none_of(tiles.begin(), tiles.end(), [](const ChunkTile& x) { return x.operand == Operand::b; }))
+        std::none_of(tiles.begin(), tiles.end(), [](const Sourced& x) { return x.second->operand == Operand::b; }))
         return;
     made_at_[1].resize(in_.bytes(Operand::b).size(), -1);
     const auto half = t % static_cast<std::size_t>(lane.ring_buffers);
     std::int64_t at = lane.ring + static_cast<std::int64_t>(half) * lane.ring_bytes;
     const auto emptied = std::exchange(lane.ring_loads[half], {});
-    for (const auto& tile : tiles) {
-        if (tile.operand != Operand::b) continue;
-        const auto bytes = in_.bytes(Operand::b)[tile.slot];
-        const auto i = w_.add_arrival(Operand::b, tile.slot, at, bytes);
+    for (const auto& [source, tile] : tiles) {
+        if (tile->operand != Operand::b) continue;
+        const auto bytes = in_.bytes(Operand::b)[tile->slot];
+        const auto i = w_.add_arrival(Operand::b, tile->slot, at, bytes);
         at += bytes;
-        made_at_[1][tile.slot] = i;
-        step_of_.push_back(w_.add_step(StepKind::make, rank_, -1, -1, i, i + 1, emptied));
+        made_at_[1][tile->slot] = i;
+        w_.step_of_arrival[i] = w_.add_step(StepKind::make, rank_, -1, -1, i, i + 1, emptied);
         ++w_.plan.rank_counts[rank_].made_tiles;
         w_.plan.rank_counts[rank_].made_bytes += bytes;
     }
@@ -412,12 +417,11 @@ void DeviceWorker::emit_arrivals(int d, std::size_t t) {
         }
     }
     // What stays comes first, so that what goes is one range.
-    const auto& tiles = chunk(lane, t).tiles;
-    std::vector<ChunkTile> stay, go;
-    for (const auto& tile : tiles) (tile.resident ? stay : go).push_back(tile);
+    std::vector<Sourced> stay, go;
+    for (const auto& x : lane.from[t]) (x.second->resident ? stay : go).push_back(x);
     auto steps = bring(d, stay, 0, t, in_.request.how.parameters.lookahead ? after : -1);
-    for (const auto& tile : stay)
-        lane.now[static_cast<int>(tile.operand)][tile.slot] = lane.at[static_cast<int>(tile.operand)][tile.slot];
+    for (const auto& [source, tile] : stay)
+        lane.now[static_cast<int>(tile->operand)][tile->slot] = lane.at[static_cast<int>(tile->operand)][tile->slot];
     make_b(lane, go, t);
     lane.range[t].first = static_cast<std::int64_t>(w_.plan.arrivals.size());
     const auto more = bring(d, go, buffer_at(lane, t), t, after);
@@ -451,9 +455,9 @@ void DeviceWorker::emit_compute(int d, std::size_t t) {
                 freed.push_back(lane.computed[t - 1]);
                 after = w_.add_step(StepKind::evict, rank_, d, -1, lane.held.first, lane.held.second, freed);
             }
-            make_b(lane, block.held, t);
+            make_b(lane, lane.from_held[t], t);
             lane.held.first = static_cast<std::int64_t>(plan.arrivals.size());
-            for (const auto s : bring(d, block.held, region, t, after)) waits.push_back(s);
+            for (const auto s : bring(d, lane.from_held[t], region, t, after)) waits.push_back(s);
             lane.held.second = static_cast<std::int64_t>(plan.arrivals.size());
             // Others may not count on them: they go with the block, not with a chunk.
             for (const auto& tile : block.held) {

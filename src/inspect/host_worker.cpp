@@ -7,7 +7,7 @@
 #include <map>
 #include <ranges>
 
-#include "inspect/plan_writer.hpp"
+#include "inspect/host_turns.hpp"
 
 namespace tessera {
 
@@ -16,28 +16,14 @@ namespace {
 // Where memory does not decide:
 constexpr std::int64_t kStageBytes = 128LL << 20;   // made tiles of one stage
 constexpr std::int64_t kWindowBytes = 128LL << 20;  // partial sums of one window
+constexpr std::int64_t kTurnBytes = 256LL << 20;    // that come for one turn
+constexpr std::int64_t kTurnsInRing = 4;            // one at hand, others on their way
 
 /// Sums that need the same tiles of the streamed operand: a column of C where B streams, a row where A does.
 struct Group {
     std::size_t begin, end;           // in the order of sums
     std::vector<std::int32_t> tiles;  // streamed tiles, ascending in k
     std::vector<std::int32_t> k;      // their places along k
-};
-
-/// Part of a group, with the streamed tiles of its k range.
-struct Piece {
-    std::size_t begin, end;
-    std::int32_t k_end;  // products up to, not including, this place along k
-};
-
-struct StageTile {
-    std::int32_t slot;
-    std::int64_t offset, bytes;
-};
-
-struct Stage {
-    std::vector<Piece> pieces;
-    std::vector<StageTile> tiles;
 };
 
 /// Groups whose partial sums are in memory at the same time; a later window uses their places anew.
@@ -104,12 +90,27 @@ class HostWorker final : public Worker {
     }
 
     std::int64_t least_host_bytes() const override { return resident_bytes_ + largest_ + least_partial_; }
+    std::int64_t more_host_bytes() const override {
+        return (streams() ? 3 * kStageBytes : 0) + (least_partial_ > 0 ? 3 * kWindowBytes : 0);
+    }
+    std::int64_t least_ring_bytes() const override;
 
-    void emit() override {
+    void prepare(std::int64_t ring) override {
+        through_ring_ = ring;
         place();
         cut_sums();
         w_.plan.chains.reserve(w_.plan.chains.size() + order_.size());
-        emit_stages();
+        ready_.assign(stages_.size(), -1);
+        done_.assign(stages_.size(), -1);
+    }
+    std::size_t turns() const override { return std::max<std::size_t>(1, stages_.size()); }
+    std::vector<RingUse> uses(std::size_t turn) const override {
+        return stages_.empty() ? std::vector<RingUse>{} : stages_[turn].uses;
+    }
+    std::int32_t emit(std::size_t turn) override;
+    void finish() override {
+        flush_finishes(0);
+        for (auto& window : windows_) join_window(window);
     }
 
   private:
@@ -127,8 +128,13 @@ class HostWorker final : public Worker {
     void join_window(Window& window);
     Group group_from(std::size_t begin) const;
     void fill_stages(std::int64_t capacity);
+    void fill_turns();
+    std::vector<std::int32_t> groups() const {
+        return panels(order_.size(), [&](std::size_t i) { return key_of(i) == key_of(i - 1); });
+    }
+    Passing passing(const std::vector<std::int32_t>& panel_of) const { return {w_, rank_, order_, panel_of}; }
     void cut_sums();
-    void emit_stages();
+    void make(std::size_t stage);
     std::int32_t emit_makes(Operand o, const std::vector<StageTile>& tiles, std::int64_t base, std::int32_t after);
     void emit_computes(const Stage& stage, const std::vector<std::int32_t>& after);
     void set_places(std::int64_t first, std::int64_t last, std::vector<std::int32_t>& after);
@@ -155,6 +161,9 @@ class HostWorker final : public Worker {
     std::deque<std::pair<std::int32_t, std::vector<std::int32_t>>> to_finish_;  // sum, its steps
     std::map<std::int32_t, std::vector<std::int32_t>> begun_;  // sums that a later stage goes on with: a step per part
     double grain_ = 0;
+    std::int32_t resident_step_ = -1;
+    std::vector<std::int32_t> ready_, done_;  // per stage: the steps behind which its tiles are made, its sums added to
+    std::int64_t through_ring_ = -1;          // bytes of the ring for tiles of other ranks; -1: all of them stay
 };
 
 void HostWorker::place() {
@@ -173,7 +182,10 @@ void HostWorker::place() {
     }
     place_partials();
     if (!streams()) {
-        stages_.push_back({{{0, order_.size(), INT32_MAX}}, {}});
+        if (through_ring_ >= 0)
+            fill_turns();
+        else
+            stages_.push_back({{{0, order_.size(), INT32_MAX}}, {}, {}});
         return;
     }
     const std::int64_t room = w_.host_limit() - w_.fixed[rank_] - arena;
@@ -260,27 +272,49 @@ Group HostWorker::group_from(std::size_t begin) const {
     return g;
 }
 
-/// Groups in order, each whole where it fits a stage, cut along k where it does not.
+/// Groups in order, each whole where it fits a stage, cut along k where it does not. So it is with what the ring takes
+/// of the other operand's tiles that other ranks store.
 void HostWorker::fill_stages(std::int64_t capacity) {
     const auto& bytes = in_.bytes(streamed_);
+    const auto needs = passing(through_ring_ < 0 ? std::vector<std::int32_t>{} : groups());
+    const auto most = through_ring_ < 0 ? INT64_MAX : std::max(needs.largest_slice(), through_ring_ / kTurnsInRing);
     Stage stage;
-    std::int64_t filled = 0;
+    std::int64_t filled = 0, passes = 0;
+    std::int32_t stamp = 1;
+    std::vector<std::int32_t> seen(through_ring_ < 0 ? 0 : in_.bytes(other()).size(), 0);
     const auto close = [&] {
         if (!stage.pieces.empty()) stages_.push_back(std::move(stage));
         stage = Stage{};
-        filled = 0;
+        filled = passes = 0;
+        ++stamp;
     };
-    for (std::size_t begin = 0; begin < order_.size();) {
+    // What a range of slices adds to the stage; takes it in, or only counts it.
+    const auto pass = [&](std::span<const Passing::Need> some, bool take) {
+        std::int64_t sum = 0;
+        for (const auto& n : some) {
+            if (seen[n.slot] == stamp) continue;
+            sum += n.bytes;
+            if (!take) continue;
+            seen[n.slot] = stamp;
+            stage.uses.push_back({n.operand, n.slot, n.bytes});
+        }
+        if (take) passes += sum;
+        return sum;
+    };
+    std::int32_t number = 0;
+    for (std::size_t begin = 0; begin < order_.size(); ++number) {
         const Group g = group_from(begin);
         std::int64_t all = 0;
         for (auto t : g.tiles) all += bytes[t];
-        if (filled + all > capacity) close();
+        if (filled + all > capacity || passes + pass(needs.of(number), false) > most) close();
         for (std::size_t i = 0; i < g.tiles.size(); ++i) {
             const auto b = bytes[g.tiles[i]];
-            if (filled + b > capacity) {
+            const auto slice = needs.of(number, g.k[i]);
+            if (filled + b > capacity || passes + pass(slice, false) > most) {
                 stage.pieces.push_back({g.begin, g.end, g.k[i]});
                 close();
             }
+            pass(slice, true);
             stage.tiles.push_back({g.tiles[i], filled, b});
             filled += b;
         }
@@ -288,6 +322,31 @@ void HostWorker::fill_stages(std::int64_t capacity) {
         begin = g.end;
     }
     close();
+}
+
+std::int64_t HostWorker::least_ring_bytes() const {
+    if (streams() || least_partial_ > 0) return passing(groups()).largest_slice();
+    const auto place = [&](std::size_t i) {
+        const auto c = in_.sums[order_[i]].c;
+        return std::pair(in_.row[c], in_.col[c]);
+    };
+    return passing(panels(order_.size(), [&](std::size_t i) { return place(i) == place(i - 1); })).largest_slice();
+}
+
+/// Panels of the result in turn, each along k: a turn is a range of k whose tiles of other ranks come together.
+void HostWorker::fill_turns() {
+    const auto half = through_ring_ / 2;
+    std::vector<std::int32_t> panel_of;
+    if (windows_.empty()) {
+        panel_of = cut_into_patches(w_, rank_, order_, half);
+    } else {
+        std::vector<std::size_t> ends;
+        for (const auto& window : windows_) ends.push_back(window.end);
+        panel_of = join_groups(w_, passing(groups()), groups(), ends, half);
+    }
+    const auto needs = passing(panel_of);
+    const auto most = std::max(needs.largest_slice(), std::min(through_ring_ / kTurnsInRing, kTurnBytes));
+    stages_ = turns_along_k(needs, panel_of, most);
 }
 
 /// A sum whose work is a large part of one thread's is cut into parts that several threads take.
@@ -329,26 +388,27 @@ std::int32_t HostWorker::emit_makes(Operand o, const std::vector<StageTile>& til
     return makes.empty() ? after : w_.add_step(StepKind::join, rank_, -1, -1, 0, 0, std::move(makes));
 }
 
-void HostWorker::emit_stages() {
-    const std::int32_t resident = emit_makes(other(), resident_, 0, -1);
-    std::vector<std::int32_t> ready(stages_.size(), -1), done(stages_.size(), -1);
-    const auto make = [&](std::size_t s) {
-        if (s >= stages_.size() || buffers_ == 0) return;
-        // The buffer is free once the stage that had it is done.
-        const auto buffers = static_cast<std::size_t>(buffers_);
-        ready[s] =
-            emit_makes(streamed_, stages_[s].tiles, ring_ + static_cast<std::int64_t>(s % buffers) * stage_bytes_,
-                       s >= buffers ? done[s - buffers] : -1);
-    };
+void HostWorker::make(std::size_t s) {
+    if (s >= stages_.size() || buffers_ == 0) return;
+    // The buffer is free once the stage that had it is done.
+    const auto buffers = static_cast<std::size_t>(buffers_);
+    ready_[s] = emit_makes(streamed_, stages_[s].tiles, ring_ + static_cast<std::int64_t>(s % buffers) * stage_bytes_,
+                           s >= buffers ? done_[s - buffers] : -1);
+}
+
+std::int32_t HostWorker::emit(std::size_t s) {
     const bool ahead = buffers_ > 1;
-    if (ahead) make(0);
-    for (std::size_t s = 0; s < stages_.size(); ++s) {
-        make(ahead ? s + 1 : s);
-        emit_computes(stages_[s], {resident, ready[s]});
-        if (buffers_ > 0) done[s] = w_.add_step(StepKind::join, rank_, -1, -1, 0, 0, computes_);
+    if (s == 0) {
+        resident_step_ = emit_makes(other(), resident_, 0, -1);
+        if (ahead) make(0);
     }
-    flush_finishes(0);
-    for (auto& window : windows_) join_window(window);
+    if (s >= stages_.size()) return -1;
+    make(ahead ? s + 1 : s);
+    emit_computes(stages_[s], {resident_step_, ready_[s]});
+    // With a ring a stage is over when those before are, too.
+    if (through_ring_ >= 0 && s > 0) computes_.push_back(done_[s - 1]);
+    if (buffers_ > 0 || through_ring_ >= 0) done_[s] = w_.add_step(StepKind::join, rank_, -1, -1, 0, 0, computes_);
+    return done_[s];
 }
 
 /// Late by a few steps, so that no thread waits for the parts that others still have in hand.

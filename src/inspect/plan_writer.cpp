@@ -52,6 +52,7 @@ void PlanWriter::add_finish_on(int device, const std::vector<std::int32_t>& sums
 std::int32_t PlanWriter::add_arrival(Operand o, std::int32_t slot, std::int64_t offset, std::int64_t bytes,
                                      std::int32_t from) {
     plan.arrivals.push_back({o, slot, from, offset, bytes});
+    step_of_arrival.push_back(-1);
     return static_cast<std::int32_t>(plan.arrivals.size()) - 1;
 }
 
@@ -148,15 +149,49 @@ void PlanWriter::plan_closing(std::int32_t c) {
     closing_.push_back(std::move(out));
 }
 
-/// Tiles that a rank needs and others store: messages from each of them, in order of first use.
-void PlanWriter::gather_needs(int rank, const Worker& worker) {
+/// Tiles that a rank needs and others store; one that is seen in several ways comes once.
+void PlanWriter::find_needs(int rank, const Worker& worker) {
+    PerOperand<std::vector<bool>> seen;
+    for (const auto& [o, seen_as] : worker.needs()) {
+        const auto slot = in.place(o, seen_as);
+        if (owner_[o][slot] == rank) continue;
+        if (seen[o].empty()) seen[o].resize(owner_[o].size());
+        if (seen[o][slot]) continue;
+        seen[o][slot] = true;
+        needs_[rank].emplace_back(o, slot);
+        need_bytes_[rank] += in.bytes(o)[slot];
+        (o == Operand::a ? plan.streams.once_a : plan.streams.once_b) += in.payload(o, slot);
+    }
+}
+
+/// Ranks whose memory has no room for all tiles that they need of others get a ring.
+void PlanWriter::open_streams(const std::vector<std::unique_ptr<Worker>>& workers) {
+    const auto limit = host_limit();
+    for (int r = 0; r < plan.ranks; ++r) {
+        auto& worker = *workers[r];
+        const auto rest = limit - fixed[r] - arena[r] - worker.least_host_bytes();
+        if (need_bytes_[r] <= rest) continue;
+        const auto least = worker.least_ring_bytes();
+        if (least >= need_bytes_[r] || least > rest) continue;
+        if (streams_.empty()) streams_.resize(static_cast<std::size_t>(plan.ranks));
+        auto& stream = *(streams_[r] = std::make_unique<Stream>());
+        // What the worker has no use for; at least half of what is not spoken for.
+        const auto more = std::max((rest - least) / 2, rest - least - worker.more_host_bytes());
+        stream.bytes = std::min(need_bytes_[r], (least + more) / kTileAlignment * kTileAlignment);
+        stream.offset = arena[r];
+        arena[r] += stream.bytes;
+    }
+}
+
+/// All that a rank needs of others: messages from each of them, in order of first use.
+void PlanWriter::pack_messages(int rank) {
     struct Open {
-        std::vector<std::pair<Operand, std::int32_t>> tiles;
+        std::vector<Need> tiles;
         std::int64_t bytes = 0, most = kFirstMessageBytes;
     };
     std::map<std::int32_t, Open> open;
     auto& messages = messages_[rank];
-    const auto close = [&](std::int32_t from, const std::vector<std::pair<Operand, std::int32_t>>& tiles) {
+    const auto close = [&](std::int32_t from, const std::vector<Need>& tiles) {
         const auto begin = static_cast<std::int64_t>(plan.arrivals.size());
         for (const auto& [o, slot] : tiles) {
             const auto bytes = in.bytes(o)[slot];
@@ -165,14 +200,9 @@ void PlanWriter::gather_needs(int rank, const Worker& worker) {
         }
         messages.push_back({from, begin, static_cast<std::int64_t>(plan.arrivals.size())});
     };
-    PerOperand<std::vector<bool>> seen;  // a tile that is seen in several ways comes once
-    for (const auto& [o, seen_as] : worker.needs()) {
-        const auto slot = in.place(o, seen_as);
+    for (const auto& [o, slot] : needs_[rank]) {
+        (o == Operand::a ? plan.streams.blocks_a : plan.streams.blocks_b) += in.payload(o, slot);
         const auto from = owner_[o][slot];
-        if (from == rank) continue;
-        if (seen[o].empty()) seen[o].resize(owner_[o].size());
-        if (seen[o][slot]) continue;
-        seen[o][slot] = true;
         auto& next = open[from];
         next.tiles.emplace_back(o, slot);
         if ((next.bytes += in.bytes(o)[slot]) < next.most) continue;
@@ -183,44 +213,146 @@ void PlanWriter::gather_needs(int rank, const Worker& worker) {
     }
     for (const auto& [from, rest] : open)
         if (!rest.tiles.empty()) close(from, rest.tiles);
+    needs_[rank] = {};
 }
 
 void PlanWriter::check_memory(const std::vector<std::unique_ptr<Worker>>& workers) {
-    std::int64_t least = 0;
-    for (int r = 0; r < plan.ranks; ++r) least = std::max(least, fixed[r] + arena[r] + workers[r]->least_host_bytes());
     const auto limit = host_limit();
-    if (least > limit)
-        throw BudgetError(
-            fmt::format("a {} of {} ({} bytes) is too small for '{}': the smallest that works is {} ({} bytes)",
-                        plan.devices_per_rank > 0 ? "host memory" : "memory budget", format_bytes(limit), limit,
-                        plan.spec, format_bytes(least), least),
-            limit, least);
+    const auto with = [&](int r, bool as_it_is) {
+        auto bytes = fixed[r] + arena[r] + workers[r]->least_host_bytes();
+        const bool streams = !streams_.empty() && streams_[r];
+        if (!streams) bytes += as_it_is ? need_bytes_[r] : std::min(need_bytes_[r], workers[r]->least_ring_bytes());
+        if (streams && !as_it_is) bytes += workers[r]->least_ring_bytes() - streams_[r]->bytes;
+        return bytes;
+    };
+    bool fits = true;
+    for (int r = 0; r < plan.ranks; ++r) fits = fits && with(r, true) <= limit;
+    if (fits) return;
+    std::int64_t least = 0;
+    for (int r = 0; r < plan.ranks; ++r) least = std::max(least, with(r, false));
+    throw BudgetError(
+        fmt::format("a {} of {} ({} bytes) is too small for '{}': the smallest that works is {} ({} bytes)",
+                    plan.devices_per_rank > 0 ? "host memory" : "memory budget", format_bytes(limit), limit, plan.spec,
+                    format_bytes(least), least),
+        limit, least);
+}
+
+/// A few are on their way from one rank to another at a time: what is sent is read when it is needed.
+void PlanWriter::emit_message(const Message& m, int rank, std::int32_t after) {
+    auto& newest = sends_[static_cast<std::int64_t>(m.from) * plan.ranks + rank].newest;
+    std::rotate(newest.begin(), newest.begin() + 1, newest.end());  // the oldest is the last now
+    newest.back() = add_step(StepKind::send, m.from, -1, rank, m.begin, m.end, {newest.back()});
+    const auto step = add_step(StepKind::receive, rank, -1, m.from, m.begin, m.end, {after});
+    for (auto i = m.begin; i < m.end; ++i) {
+        step_of_arrival[i] = step;
+        const auto& t = plan.arrivals[i];
+        const auto bytes = in.payload(t.operand, t.slot);
+        (t.operand == Operand::a ? plan.streams.sent_a : plan.streams.sent_b) += bytes;
+        plan.rank_counts[m.from].sent_bytes += bytes;
+        plan.rank_counts[rank].received_bytes += bytes;
+    }
 }
 
 /// One message of each rank in turn, so that no rank waits until another has all of its own.
 void PlanWriter::emit_messages() {
-    step_of_arrival.assign(plan.arrivals.size(), -1);
     bool more = true;
     for (std::size_t j = 0; more; ++j) {
         more = false;
         for (int r = 0; r < plan.ranks; ++r) {
             if (j >= messages_[r].size()) continue;
             more = true;
-            const auto& m = messages_[r][j];
-            add_step(StepKind::send, m.from, -1, r, m.begin, m.end, {});
-            const auto step = add_step(StepKind::receive, r, -1, m.from, m.begin, m.end, {});
-            for (auto i = m.begin; i < m.end; ++i) {
-                step_of_arrival[i] = step;
-                const auto bytes = in.payload(plan.arrivals[i].operand, plan.arrivals[i].slot);
-                plan.rank_counts[m.from].sent_bytes += bytes;
-                plan.rank_counts[r].received_bytes += bytes;
-            }
+            emit_message(messages_[r][j], r, -1);
         }
     }
 }
 
+/// The tiles that come into a rank's ring for a turn.
+void PlanWriter::emit_turn(int rank, std::size_t turn) {
+    struct Open {
+        std::vector<const RingReceive*> tiles;
+        std::int64_t bytes = 0;
+        std::int32_t after = -1;
+    };
+    auto& stream = *streams_[rank];
+    std::map<std::int32_t, Open> open;
+    const auto close = [&](std::int32_t from, Open& o) {
+        Message m{from, static_cast<std::int64_t>(plan.arrivals.size()), 0};
+        for (const auto* t : o.tiles)
+            stream.at[t->operand][t->slot] = add_arrival(t->operand, t->slot, stream.offset + t->offset, t->bytes);
+        m.end = static_cast<std::int64_t>(plan.arrivals.size());
+        emit_message(m, rank, o.after < 0 ? -1 : stream.over[static_cast<std::size_t>(o.after)]);
+        o = {};
+    };
+    for (const auto& t : stream.ring.turns[turn]) {
+        const auto from = owner_[t.operand][t.slot];
+        auto& o = open[from];
+        o.tiles.push_back(&t);
+        o.after = std::max(o.after, t.after);
+        if ((o.bytes += t.bytes) >= kMessageBytes) close(from, o);
+    }
+    for (auto& [from, o] : open)
+        if (!o.tiles.empty()) close(from, o);
+}
+
+/// Rank after rank, where each has all it needs. With rings turn after turn, so that the steps are numbered in an order
+/// in which they can run although every message waits for the place where it is received.
+void PlanWriter::emit_work(std::vector<std::unique_ptr<Worker>>& workers) {
+    const auto whole = [&](int r) {
+        enter(r);
+        auto& worker = *workers[r];
+        worker.prepare(-1);
+        for (std::size_t t = 0; t < worker.turns(); ++t) worker.emit(t);
+        worker.finish();
+        workers[r].reset();
+    };
+    std::size_t turns = 0;
+    auto& n = plan.streams;
+    for (int r = 0; r < plan.ranks; ++r) {
+        if (streams_.empty() || !streams_[r]) {
+            whole(r);
+            continue;
+        }
+        auto& worker = *workers[r];
+        auto& stream = *streams_[r];
+        needs_[r] = {};
+        enter(r);
+        worker.prepare(stream.bytes);
+        std::vector<std::vector<RingUse>> uses(worker.turns());
+        for (std::size_t t = 0; t < uses.size(); ++t) {
+            uses[t] = worker.uses(t);
+            for (const auto& [o, slot, bytes] : uses[t])
+                (o == Operand::a ? n.blocks_a : n.blocks_b) += in.payload(o, slot);
+        }
+        stream.ring = plan_ring(uses, stream.bytes);
+        stream.over.resize(uses.size());
+        turns = std::max(turns, uses.size());
+        n.lookahead =
+            n.ranks++ == 0 ? stream.ring.lookahead : std::min<std::int64_t>(n.lookahead, stream.ring.lookahead);
+        n.ring_bytes = std::max(n.ring_bytes, stream.bytes);
+    }
+    n.turns = static_cast<std::int64_t>(turns);
+    for (std::size_t t = 0; t < turns; ++t) {
+        const auto has_it = [&](int r) { return streams_[r] && t < streams_[r]->over.size(); };
+        for (int r = 0; r < plan.ranks; ++r)
+            if (has_it(r)) emit_turn(r, t);
+        for (int r = 0; r < plan.ranks; ++r)
+            if (has_it(r)) {
+                enter(r);
+                stream_->over[t] = workers[r]->emit(t);
+            }
+    }
+    for (int r = 0; r < plan.ranks; ++r)
+        if (workers[r]) {
+            enter(r);
+            workers[r]->finish();
+            workers[r].reset();
+        }
+}
+
 /// From here on `at` speaks of this rank.
 void PlanWriter::enter(int rank) {
+    stream_ = streams_.empty() ? nullptr : streams_[rank].get();
+    if (stream_) return;
     for (const auto o : {Operand::a, Operand::b}) at_[o].assign(owner_[o].size(), -1);
     for (auto i : received_[rank]) at_[plan.arrivals[i].operand][plan.arrivals[i].slot] = i;
 }
@@ -402,14 +534,15 @@ Plan PlanWriter::write() {
     if (refused) throw *refused;
     messages_.resize(ranks);
     received_.resize(ranks);
-    for (int k = 0; k < plan.ranks; ++k) gather_needs(k, *workers[k]);
+    needs_.resize(ranks);
+    need_bytes_.resize(ranks);
+    for (int k = 0; k < plan.ranks; ++k) find_needs(k, *workers[k]);
+    open_streams(workers);
     check_memory(workers);
+    for (int k = 0; k < plan.ranks; ++k)
+        if (streams_.empty() || !streams_[k]) pack_messages(k);
     emit_messages();
-    for (int k = 0; k < plan.ranks; ++k) {
-        enter(k);
-        workers[k]->emit();
-        workers[k].reset();
-    }
+    emit_work(workers);
     emit_closing();
     count();
     if (spent_)

@@ -149,10 +149,24 @@ std::vector<LinkRow> link_rows(const Plan& plan) {
     return out;
 }
 
+/// How many times a tile of A, and of B, passes by a rank's host, were none to stay from one block to the next.
+struct Passes {
+    double a = 1, b = 1;
+};
+Passes passes(const Plan& plan) {
+    const auto& n = plan.streams;
+    const auto ratio = [](std::int64_t x, std::int64_t y) {
+        return y > 0 ? static_cast<double>(x) / static_cast<double>(y) : 1.0;
+    };
+    return {ratio(n.blocks_a, n.once_a), ratio(n.blocks_b, n.once_b)};
+}
+
 /// The published volume of split_k and replicate_b (Sivkov et al. 2019, equations 2 and 4) is what each of P ranks
 /// handles, a P-th of it its own. So all of them send P - 1 times as much, less where tiles are in place or not needed.
+/// That of outer_product is of a p x q grid whose ranks work block after block (Herault et al., ScalA 2019, III.B): to
+/// each of p q ranks Y S_A (1 - 1/q) / p and X S_B (1 - 1/p) / q.
 struct PublishedVolume {
-    const char* formula = nullptr;  // none
+    std::string formula = {};  // none
     double bytes = 0;
 };
 PublishedVolume published_volume(const Plan& plan, Algorithm algorithm) {
@@ -164,6 +178,11 @@ PublishedVolume published_volume(const Plan& plan, Algorithm algorithm) {
         return {"(P-1) [(S_A + S_B)/P + S_C]", (p - 1) * ((a + b) / p + c)};
     if (plan.ranks > 1 && algorithm == Algorithm::replicate_b)
         return {"(P-1) [(S_A + S_B + S_C)/P + S_B]", (p - 1) * ((a + b + c) / p + b)};
+    if (plan.ranks > 1 && algorithm == Algorithm::outer_product && plan.algorithm == algorithm) {
+        const auto [y, x] = passes(plan);
+        return {fmt::format("{:.3g} (q-1) S_A + {:.3g} (p-1) S_B", y, x),
+                y * (plan.grid_cols - 1) * a + x * (plan.grid_rows - 1) * b};
+    }
     return {};
 }
 
@@ -255,6 +274,17 @@ std::string explain(const Plan& plan) {
         out += fmt::format("  transfers  {:<17} {:>8} in all; a {} {:>8} on average, {:>8} at most\n", l.name,
                            format_bytes(l.total), l.of, format_bytes(static_cast<std::int64_t>(l.mean)),
                            format_bytes(l.largest));
+    if (const auto& t = plan.streams; t.ranks > 0) {
+        const auto times = [](std::int64_t sent, std::int64_t once) {
+            return once > 0 ? static_cast<double>(sent) / static_cast<double>(once) : 0.0;
+        };
+        out += fmt::format("  streams    {} rank{} get{} tiles of others through {} in at most {} turns, {} ahead\n",
+                           t.ranks, t.ranks == 1 ? "" : "s", t.ranks == 1 ? "s" : "", format_bytes(t.ring_bytes),
+                           format_count(t.turns), t.lookahead);
+        out += fmt::format("             A sent {:.2f} times, B {:.2f}: {}; each once {}, anew by block {}\n",
+                           times(t.sent_a, t.once_a), times(t.sent_b, t.once_b), format_bytes(t.sent_a + t.sent_b),
+                           format_bytes(t.once_a + t.once_b), format_bytes(t.blocks_a + t.blocks_b));
+    }
     if (plan.devices_per_rank > 0) {
         std::int64_t blocks = 0, chunks = 0;
         for (const auto& d : plan.device_counts) {
@@ -290,7 +320,7 @@ std::string explain(const Plan& plan) {
                            (c.simulated ? " predicted" : " by counting");
             }
             out += fmt::format("  {} {:<24} {}\n", c.chosen ? "chosen  " : "weighed ", what, figures);
-            if (const auto published = published_volume(plan, c.algorithm); c.possible && published.formula)
+            if (const auto published = published_volume(plan, c.algorithm); c.possible && !published.formula.empty())
                 out += fmt::format("           {:<24} published: {} = {}\n", "", published.formula,
                                    format_bytes(static_cast<std::int64_t>(published.bytes)));
         }
@@ -318,17 +348,18 @@ std::string explain_json(const Plan& plan) {
                    device_bytes = nlohmann::json::array();
     for (const auto& c : plan.candidates) {
         const auto published = published_volume(plan, c.algorithm);
-        candidates.push_back({{"algorithm", name(c.algorithm)},
-                              {"bytes_published", published.formula ? nlohmann::json(published.bytes) : nullptr},
-                              {"blocks", names(c.blocks)},
-                              {"bytes_sent", c.bytes_sent},
-                              {"bytes_loaded", c.bytes_loaded},
-                              {"seconds_predicted", c.seconds_predicted},
-                              {"simulated", c.simulated},
-                              {"same_plan", c.same_plan},
-                              {"possible", c.possible},
-                              {"chosen", c.chosen},
-                              {"reason", c.reason}});
+        candidates.push_back(
+            {{"algorithm", name(c.algorithm)},
+             {"bytes_published", published.formula.empty() ? nlohmann::json() : nlohmann::json(published.bytes)},
+             {"blocks", names(c.blocks)},
+             {"bytes_sent", c.bytes_sent},
+             {"bytes_loaded", c.bytes_loaded},
+             {"seconds_predicted", c.seconds_predicted},
+             {"simulated", c.simulated},
+             {"same_plan", c.same_plan},
+             {"possible", c.possible},
+             {"chosen", c.chosen},
+             {"reason", c.reason}});
     }
     nlohmann::json parameters = nlohmann::json::object();
     const auto parameter = [&](const char* what, const auto& given, const auto& used) {
@@ -392,6 +423,14 @@ std::string explain_json(const Plan& plan) {
           {"device", n.peak_device_bytes},
           {"ranks", rank_bytes},
           {"devices", device_bytes}}},
+        {"streams",
+         {{"ranks", plan.streams.ranks},
+          {"ring_bytes", plan.streams.ring_bytes},
+          {"turns", plan.streams.turns},
+          {"lookahead", plan.streams.lookahead},
+          {"once", {{"a", plan.streams.once_a}, {"b", plan.streams.once_b}}},
+          {"sent", {{"a", plan.streams.sent_a}, {"b", plan.streams.sent_b}}},
+          {"for_blocks", {{"a", plan.streams.blocks_a}, {"b", plan.streams.blocks_b}}}}},
         {"budget_bytes", {{"host", plan.budget.host_bytes}, {"device", plan.budget.device_bytes}}},
         {"links", links},
         {"balance", plan.devices_per_rank > 0 ? balance(plan.device_counts, flops_of_device)

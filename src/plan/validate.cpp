@@ -138,6 +138,12 @@ class Validator {
                 ensure(from.end == s.end && from.rank == s.peer && from.peer == s.rank,
                        "step {} receives {}..{} from rank {}, step {} sends {}..{} from rank {} to {}", i, s.begin,
                        s.end, s.peer, it->second, from.begin, from.end, from.rank, from.peer);
+                // A send may be over only when its receive has begun: what that waits for must not come behind the
+                // send.
+                for (auto d = s.first_dependency; d < s.first_dependency + s.dependencies; ++d)
+                    ensure(plan_.dependencies[d] < it->second,
+                           "step {} receives only after step {}, its send is step {}", i, plan_.dependencies[d],
+                           it->second);
                 ++receives;
             }
         }

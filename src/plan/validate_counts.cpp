@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "base/check.hpp"
 #include "plan/plan_facts.hpp"
@@ -13,6 +14,7 @@ struct Done {
     std::vector<RankCounts> ranks;
     std::vector<DeviceCounts> devices;
     std::int64_t whole_bytes = 0;
+    PlanStreams streams = {};
 };
 
 void add_arrivals(const PlanFacts& facts, const PlanStep& s, Done& done) {
@@ -37,14 +39,20 @@ Done what_is_done(const PlanFacts& facts) {
     Done done{std::vector<RankCounts>(static_cast<std::size_t>(plan.ranks)),
               std::vector<DeviceCounts>(plan.device_counts.size())};
     const auto flops_a = facts.flops_a(), flops_b = facts.flops_b();
+    std::vector<std::tuple<std::int32_t, Operand, std::int32_t>> came;  // from other ranks: rank, operand, slot
     for (const auto& s : plan.steps) {
         auto& rank = done.ranks[s.rank];
         switch (s.kind) {
             case StepKind::send:
             case StepKind::receive:
-                for (auto i = s.begin; i < s.end; ++i)
-                    (s.kind == StepKind::send ? rank.sent_bytes : rank.received_bytes) +=
-                        facts.payload(plan.arrivals[i].operand, plan.arrivals[i].slot);
+                for (auto i = s.begin; i < s.end; ++i) {
+                    const auto& t = plan.arrivals[i];
+                    const bool a = t.operand == Operand::a;
+                    const auto bytes = facts.payload(t.operand, t.slot);
+                    (s.kind == StepKind::send ? rank.sent_bytes : rank.received_bytes) += bytes;
+                    if (s.kind == StepKind::send) (a ? done.streams.sent_a : done.streams.sent_b) += bytes;
+                    if (s.kind == StepKind::receive) came.emplace_back(s.rank, t.operand, t.slot);
+                }
                 break;
             case StepKind::send_sums:
             case StepKind::receive_sums:
@@ -82,6 +90,10 @@ Done what_is_done(const PlanFacts& facts) {
                 break;
         }
     }
+    std::ranges::sort(came);
+    came.erase(std::unique(came.begin(), came.end()), came.end());
+    for (const auto& [rank, o, slot] : came)
+        (o == Operand::a ? done.streams.once_a : done.streams.once_b) += facts.payload(o, slot);
     for (const auto o : {Operand::a, Operand::b, Operand::c}) {
         if (o != Operand::c && !facts.stored(o)) continue;
         const auto& shape = facts.shape(o);
@@ -185,6 +197,11 @@ void check_counts(const PlanFacts& facts, const PlanBudget& budget) {
     all.whole_flops = plan.counts.whole_flops;
     all.products = plan.counts.products;
     all.left_out_bound = plan.counts.left_out_bound;
+    const auto &found = done.streams, &said = plan.streams;
+    ensure(found.sent_a == said.sent_a && found.sent_b == said.sent_b && found.once_a == said.once_a &&
+               found.once_b == said.once_b,
+           "{} and {} bytes of A and B are sent, {} and {} for the first time; {} and {}, {} and {} are counted",
+           found.sent_a, found.sent_b, found.once_a, found.once_b, said.sent_a, said.sent_b, said.once_a, said.once_b);
     ensure(
         all == plan.counts,
         "the totals are not those of the ranks and devices: {} bytes sent, {} are counted; a peak of {}, {} is counted",

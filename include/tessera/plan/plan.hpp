@@ -132,6 +132,18 @@ struct PlanCounts {
     bool operator==(const PlanCounts&) const = default;
 };
 
+/// Tiles of A and B that ranks send each other. Where a rank's host has no room for all that it needs of others, they
+/// pass through a ring, turn after turn of its work, and may come again.
+struct PlanStreams {
+    int ranks = 0;                            // that have a ring
+    std::int64_t ring_bytes = 0;              // the largest
+    std::int64_t turns = 0, lookahead = 0;    // the most; how many turns before its own a tile may come, the least
+    std::int64_t once_a = 0, once_b = 0;      // bytes if each tile came once to each rank that needs it
+    std::int64_t sent_a = 0, sent_b = 0;      // as they are sent
+    std::int64_t blocks_a = 0, blocks_b = 0;  // if none stayed from one turn to the next (ScalA 2019, section III.B)
+    bool operator==(const PlanStreams&) const = default;
+};
+
 /// What a device's memory has room for: the published four cases (Herault et al., ScalA 2019, section III.B), of the
 /// device that is worst off.
 enum class MemoryCase : std::uint8_t {
@@ -204,7 +216,8 @@ struct Plan {
     std::vector<PlanCandidate> candidates;
     std::string decided;  // why the chosen one is
     PlanCounts counts;
-    PlanBudget budget;  // that it was built for
+    PlanStreams streams;  // across ranks
+    PlanBudget budget;    // that it was built for
 
     const Shape& shape(Operand o) const { return o == Operand::a ? a : o == Operand::b ? b : c; }
     const Distribution& distribution(Operand o) const {
