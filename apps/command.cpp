@@ -21,12 +21,7 @@ std::string check_name(const std::string& text) { return text.empty() ? "'' is n
 
 namespace {
 
-CLI::Validator bytes_text() {
-    return {[](const std::string& text) {
-                return text.empty() ? std::string("'' is no number of bytes, as 16GiB is") : std::string();
-            },
-            ""};
-}
+std::string check_bytes(const std::string& text) { return text.empty() ? "'' is no number of bytes, as 16GiB is" : ""; }
 
 std::int64_t read_bytes(const char* option, const std::string& text) {
     try {
@@ -44,19 +39,19 @@ std::int64_t process_peak_bytes() {
     return std::int64_t{1024} * usage.ru_maxrss;
 }
 
-void add_devices(CLI::App& command, WhereOptions& where) {
+void add_devices(Command command, WhereOptions& where) {
     command
         .add_option("--devices", where.devices,
                     "GPUs to use: none, 0, 0,0 or all (ranks that see the same ones share them out)")
-        ->capture_default_str();
+        .show_default();
 }
 
-void add_memory(CLI::App& command, WhereOptions& where, const std::string& help) {
-    command.add_option("--memory", where.memory, help)->check(bytes_text());
+void add_memory(Command command, WhereOptions& where, const std::string& help) {
+    command.add_option("--memory", where.memory, help).check(check_bytes);
     command
         .add_option("--device-memory", where.device_memory,
                     "hard budget of each device, as in 16GiB, or auto (default: what is free there)")
-        ->check(bytes_text());
+        .check(check_bytes);
 }
 
 Budgets budgets_of(const WhereOptions& where, bool devices, const char* devices_option) {
@@ -91,19 +86,19 @@ Resources resources_of(const WhereOptions& where, const CommonOptions& common) {
     return out;
 }
 
-void add_how(CLI::App& command, HowOptions& how) {
+void add_how(Command command, HowOptions& how) {
     command
         .add_option("--algorithm", how.algorithm,
                     "auto, stationary_b, outer_product, split_k, replicate_b or split_grid")
-        ->capture_default_str();
+        .show_default();
     command
         .add_option("--blocks", how.blocks,
                     "device blocks: auto, columns, patches (of rows and columns) or worst_fit (published)")
-        ->capture_default_str();
+        .show_default();
     command
         .add_option("--deal", how.deal,
                     "columns of stationary_b to ranks: auto, mirrored (by flops, published) or place (patches)")
-        ->capture_default_str();
+        .show_default();
     command.add_option("--grid", how.grid,
                        "ranks as PxQ, of stationary_b, outer_product and split_grid (default: from the shapes)");
     constexpr const char* group = "How devices cut their work (computed where not given; never changes a result)";
@@ -112,7 +107,7 @@ void add_how(CLI::App& command, HowOptions& how) {
         command
             .add_option_function<Value>(
                 option, [&to](const Value& x) { to = x; }, help)
-            ->group(group);
+            .group(group);
     };
     auto& p = how.parameters;
     number("--block-share", p.block_share, "share of a device's memory for one block of C, as in 0.5");
@@ -126,7 +121,7 @@ void add_how(CLI::App& command, HowOptions& how) {
                 p.block_cols = cols;
             },
             "tile rows x tile columns of C in a block at most, as in 12x20")
-        ->group(group);
+        .group(group);
     number("--depth", p.depth, "places along k in a chunk at most (worst_fit: tiles of each row of A)");
     number("--lookahead", p.lookahead, "chunks that come while one is worked on");
 }
@@ -154,23 +149,23 @@ PlanOptions plan_options_of(const HowOptions& how, int ranks, bool devices) {
     return out;
 }
 
-void add_contraction(CLI::App& command, ContractionOptions& o) {
-    command.add_option("--alpha", o.alpha, "scale the product")->capture_default_str();
-    command.add_option("--beta", o.beta, "add this much of the C that is there")->capture_default_str();
+void add_contraction(Command command, ContractionOptions& o) {
+    command.add_option("--alpha", o.alpha, "scale the product").show_default();
+    command.add_option("--beta", o.beta, "add this much of the C that is there").show_default();
     command
         .add_option("--filter", o.filter,
                     "drop result tiles whose norm is below this, skip products that cannot matter")
-        ->capture_default_str();
+        .show_default();
     add_devices(command, o.where);
     add_memory(command, o.where, "hard budget of a rank's tiles on the host, as in 16GiB (default: what is there)");
     command
         .add_option("--machine", o.where.machine,
                     "plan with the rates of this machine file (default: round figures of usual hardware)")
-        ->check(check_name);
+        .check(check_name);
     add_how(command, o.how);
     command.add_option("--check", o.check, "result tiles to hold against the slow reference")
-        ->capture_default_str()
-        ->check(CLI::Range(0, 1000000));
+        .show_default()
+        .check(between(0, 1000000));
     command.add_flag("--explain", o.explain, "print the plan first");
 }
 
@@ -185,9 +180,18 @@ ContractOptions contract_options_of(const ContractionOptions& o) {
     return out;
 }
 
+std::vector<std::string> split(const std::string& text, char mark) {
+    std::vector<std::string> out(1);
+    for (const char c : text)
+        if (c == mark)
+            out.emplace_back();
+        else
+            out.back() += c;
+    return out;
+}
+
 std::vector<int> parse_devices(const std::string& text) {
     std::vector<int> out;
-    std::vector<std::string> words;
     if (text == "none") return out;
     const int there = device::count();
     const auto none_here = [&] {
@@ -198,17 +202,13 @@ std::vector<int> parse_devices(const std::string& text) {
         if (there == 0) throw none_here();
         return share_of_devices(mpi_world());
     }
-    std::size_t at = 0;
-    while (at <= text.size()) {
-        const auto end = std::min(text.find(',', at), text.size());
-        const std::string word = text.substr(at, end - at);
+    const auto words = split(text, ',');
+    for (const auto& word : words) {
         require(!word.empty() && word.find_first_not_of("0123456789") == std::string::npos,
                 "--devices {}: none, all, or numbers as in 0 or 0,0", text);
         int number = std::numeric_limits<int>::max();  // what does not fit is no device either
         std::from_chars(word.data(), word.data() + word.size(), number);
         out.push_back(number);
-        words.push_back(word);
-        at = end + 1;
     }
     if (there == 0) throw none_here();
     for (std::size_t i = 0; i < out.size(); ++i)

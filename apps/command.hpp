@@ -18,9 +18,9 @@ namespace tessera::app {
 struct WhereOptions {
     std::string devices = "none", memory, device_memory, machine;
 };
-void add_devices(CLI::App& command, WhereOptions& where);
+void add_devices(Command command, WhereOptions& where);
 /// An empty text (a shell variable that was never set) is no budget, and refused.
-void add_memory(CLI::App& command, WhereOptions& where, const std::string& help);
+void add_memory(Command command, WhereOptions& where, const std::string& help);
 /// With devices and no --device-memory, --memory still is that of the devices, with a warning.
 struct Budgets {
     std::int64_t host = 0, device = 0;
@@ -36,7 +36,7 @@ struct HowOptions {
     std::string algorithm = "auto", blocks = "auto", deal = "auto", grid;
     PlanParameters parameters;
 };
-void add_how(CLI::App& command, HowOptions& how);
+void add_how(Command command, HowOptions& how);
 PlanOptions plan_options_of(const HowOptions& how, int ranks, bool devices);
 
 /// What `run` and `contract` share: --alpha --beta --filter --check --explain, where, and how.
@@ -47,13 +47,15 @@ struct ContractionOptions {
     WhereOptions where;
     HowOptions how;
 };
-void add_contraction(CLI::App& command, ContractionOptions& options);
+void add_contraction(Command command, ContractionOptions& options);
 ContractOptions contract_options_of(const ContractionOptions& options);
 
 /// For names of files to write: an empty one, of a variable that is not set, would mean that nothing is written.
 std::string check_name(const std::string& text);
 /// none, all, or numbers; checked against the devices that are here.
 std::vector<int> parse_devices(const std::string& text);
+/// "1,2" at commas; as many words as marks and one.
+std::vector<std::string> split(const std::string& text, char mark);
 /// "4x9", of this option
 std::pair<int, int> parse_grid(const std::string& text, const char* option = "--grid");
 
@@ -72,20 +74,20 @@ class ProgressBar {
 
 std::string hex(std::uint64_t value);
 
-Action add_info(CLI::App& app);
-Action add_run(CLI::App& app);
-Action add_contract(CLI::App& app);
-Action add_show(CLI::App& app);
-Action add_selftest(CLI::App& app);
-Action add_plan(CLI::App& app);
-Action add_simulate(CLI::App& app);
-Action add_tune(CLI::App& app);
-Action add_figures(CLI::App& app);
-Action add_bench(CLI::App& app);
+Action add_info(Command app);
+Action add_run(Command app);
+Action add_contract(Command app);
+Action add_show(Command app);
+Action add_selftest(Command app);
+Action add_plan(Command app);
+Action add_simulate(Command app);
+Action add_tune(Command app);
+Action add_figures(Command app);
+Action add_bench(Command app);
 /// tessera-bench in the place of this program, with the words behind `bench`. Returns, with an exit code, only where
 /// it cannot.
 int start_bench(char** argv);
-Action add_energy(CLI::App& app);
-Action add_optimise(CLI::App& app);
+Action add_energy(Command app);
+Action add_optimise(Command app);
 
 }  // namespace tessera::app

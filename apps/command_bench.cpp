@@ -23,7 +23,7 @@ int start_bench(char** argv) {
                     3);
 }
 
-Action add_bench(CLI::App& app) {
+Action add_bench(Command app) {
     app.add_subcommand(
         "bench",
         "the benchmark tables: contractions, dense, grouped, latency, run, sparse, threads, transpose, triples");

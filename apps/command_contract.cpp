@@ -373,41 +373,39 @@ void run(const Options& o) {
 
 }  // namespace
 
-Action add_contract(CLI::App& app) {
+Action add_contract(Command app) {
     auto o = std::make_shared<Options>();
-    auto* command = app.add_subcommand("contract", "contract stored tensors");
+    auto command = app.add_subcommand("contract", "contract stored tensors");
     command
-        ->add_option("spec", o->spec,
-                     "einsum as NumPy reads it, as in 'pcd,cdab->pab' (after --, when it begins with a dash)")
-        ->required();
-    command->add_option("operands", o->files, "a file for each operand (.h5, or dense .npy)");
-    command->add_option("--a", o->a, "one or two operands: the first one");
-    command->add_option("--b", o->b, "the second one");
+        .add_option("spec", o->spec,
+                    "einsum as NumPy reads it, as in 'pcd,cdab->pab' (after --, when it begins with a dash)")
+        .required();
+    command.add_option("operands", o->files, "a file for each operand (.h5, or dense .npy)");
+    command.add_option("--a", o->a, "one or two operands: the first one");
+    command.add_option("--b", o->b, "the second one");
     command
-        ->add_option("--out", o->out,
-                     "where the result goes (.h5, .hdf5 or .npy); with --beta, C is read from there first")
-        ->check(check_name);
-    command->add_option("--tile", o->tile, "tile size for .npy operands, or auto: by spec and extents")
-        ->check([](const std::string& text) -> std::string {
+        .add_option("--out", o->out,
+                    "where the result goes (.h5, .hdf5 or .npy); with --beta, C is read from there first")
+        .check(check_name);
+    command.add_option("--tile", o->tile, "tile size for .npy operands, or auto: by spec and extents")
+        .check([](const std::string& text) -> std::string {
             const bool digits = !text.empty() && text.size() < 13 && text.find_first_not_of("0123456789") == text.npos;
             if (text == "auto" || (digits && std::stoll(text) > 0)) return {};
             return fmt::format("'{}' is neither auto nor a number from 1 on", one_line(text));
         })
-        ->capture_default_str();
-    command->add_flag("--conjugate-a", o->conjugate_a, "use the complex conjugate of A");
-    command->add_flag("--conjugate-b", o->conjugate_b, "use the complex conjugate of B");
-    command->add_option("--conjugate", o->conjugate, "use the complex conjugate of these operands, by number from 1")
-        ->delimiter(',')
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    command->add_option(
-        "--symmetry", o->symmetry,
-        "of the result, as ij=ji or ijab=-jiab,ijab=-ijba: one of the tiles that follow from each other "
-        "is computed");
-    command->add_flag("--fold", o->fold, "take sums over indices that both operands may exchange over c <= d alone");
-    add_contraction(*command, o->contraction);
-    add_common(*command, o->common);
-    command->footer("Example: tessera contract 'ik,kj->ij' --a A.h5 --b B.h5 --out C.h5 --filter 1e-8 --explain");
+        .show_default();
+    command.add_flag("--conjugate-a", o->conjugate_a, "use the complex conjugate of A");
+    command.add_flag("--conjugate-b", o->conjugate_b, "use the complex conjugate of B");
+    command.add_option("--conjugate", o->conjugate, "use the complex conjugate of these operands, by number from 1")
+        .delimiter(',')
+        .repeatable();
+    command.add_option("--symmetry", o->symmetry,
+                       "of the result, as ij=ji or ijab=-jiab,ijab=-ijba: one of the tiles that follow from each other "
+                       "is computed");
+    command.add_flag("--fold", o->fold, "take sums over indices that both operands may exchange over c <= d alone");
+    add_contraction(command, o->contraction);
+    add_common(command, o->common);
+    command.footer("Example: tessera contract 'ik,kj->ij' --a A.h5 --b B.h5 --out C.h5 --filter 1e-8 --explain");
     return [o] { run(*o); };
 }
 

@@ -430,100 +430,97 @@ void run(Options& o) {
 
 }  // namespace
 
-Action add_energy(CLI::App& app) {
+Action add_energy(Command app) {
     auto o = std::make_shared<Options>();
-    auto* command = app.add_subcommand("energy", "the energy of a molecule: Hartree-Fock, MP2, RI-MP2, CCSD, CCSD(T)");
+    auto command = app.add_subcommand("energy", "the energy of a molecule: Hartree-Fock, MP2, RI-MP2, CCSD, CCSD(T)");
     auto& e = o->energy;
-    command->add_option("molecule", o->molecule, "xyz file, coordinates in Angstrom");
-    auto* fcidump =
-        command->add_option("--fcidump", o->fcidump,
-                            "in place of a molecule: integrals over orbitals of a closed shell, in an FCIDUMP file");
-    auto* trexio = command->add_option("--trexio", o->trexio, "the same, in a TREXIO file (its HDF5 back end)");
-    auto* qcschema = command->add_option(
+    command.add_option("molecule", o->molecule, "xyz file, coordinates in Angstrom");
+    auto fcidump =
+        command.add_option("--fcidump", o->fcidump,
+                           "in place of a molecule: integrals over orbitals of a closed shell, in an FCIDUMP file");
+    auto trexio = command.add_option("--trexio", o->trexio, "the same, in a TREXIO file (its HDF5 back end)");
+    auto qcschema = command.add_option(
         "--qcschema", o->qcschema,
         "in place of a molecule: a question in QCSchema (JSON; - for stdin), which the answer on stdout is in too");
-    command->add_option("--basis", e.basis, "basis set by name, or a .g94 file")->capture_default_str();
-    command->add_option("--basis-folder", e.basis_folder,
-                        "where named basis sets are (default: those of the program, or $TESSERA_SHARE/basis)");
+    command.add_option("--basis", e.basis, "basis set by name, or a .g94 file").show_default();
+    command.add_option("--basis-folder", e.basis_folder,
+                       "where named basis sets are (default: those of the program, or $TESSERA_SHARE/basis)");
     command
-        ->add_option("--integrals", o->integrals,
-                     "conventional, or df (density fitting: in less memory, off by some 1e-5 hartree an atom)")
-        ->capture_default_str();
-    command->add_option("--jkfit", e.jkfit, "with df: auxiliary set of Fock matrices (default: by the basis)");
-    command->add_option("--rifit", e.rifit, "with df: auxiliary set of correlation (default: by the basis)");
-    command->add_option("--method", o->method, "rhf, mp2, ri-mp2, ccsd or ccsd(t), also written ccsd_t")
-        ->capture_default_str();
-    command->add_flag("--frozen-core", e.frozen_core, "leave the core electrons uncorrelated");
-    command->add_option("--charge", o->charge, "charge of the molecule")
-        ->capture_default_str()
-        ->check(whole_number(-1000, 1000));
+        .add_option("--integrals", o->integrals,
+                    "conventional, or df (density fitting: in less memory, off by some 1e-5 hartree an atom)")
+        .show_default();
+    command.add_option("--jkfit", e.jkfit, "with df: auxiliary set of Fock matrices (default: by the basis)");
+    command.add_option("--rifit", e.rifit, "with df: auxiliary set of correlation (default: by the basis)");
+    command.add_option("--method", o->method, "rhf, mp2, ri-mp2, ccsd or ccsd(t), also written ccsd_t").show_default();
+    command.add_flag("--frozen-core", e.frozen_core, "leave the core electrons uncorrelated");
+    command.add_option("--charge", o->charge, "charge of the molecule").show_default().check(whole_number(-1000, 1000));
     command
-        ->add_option("--reference", o->reference,
-                     "rhf (pairs of electrons), uhf (orbitals of each spin) or rohf (pairs and single electrons)")
-        ->capture_default_str();
-    command->add_option("--multiplicity", e.multiplicity, "2 S + 1 (default: 1, or 2 where electrons are odd)")
-        ->check(whole_number(1, 1000));
-    command->add_option("--level-shift", e.level_shift, "of uhf and rohf: hartree by which empty orbitals are raised");
-    command->add_option("--damping", e.damping,
-                        "of uhf and rohf: share of the last Fock matrix in the next, from 0 to 1");
+        .add_option("--reference", o->reference,
+                    "rhf (pairs of electrons), uhf (orbitals of each spin) or rohf (pairs and single electrons)")
+        .show_default();
+    command.add_option("--multiplicity", e.multiplicity, "2 S + 1 (default: 1, or 2 where electrons are odd)")
+        .check(whole_number(1, 1000));
+    command.add_option("--level-shift", e.level_shift, "of uhf and rohf: hartree by which empty orbitals are raised");
+    command.add_option("--damping", e.damping,
+                       "of uhf and rohf: share of the last Fock matrix in the next, from 0 to 1");
     command
-        ->add_option("--stability", o->stability,
-                     "of uhf: none, check (say whether a rotation of orbitals lowers the energy), or follow it")
-        ->capture_default_str();
-    command->add_flag(
+        .add_option("--stability", o->stability,
+                    "of uhf: none, check (say whether a rotation of orbitals lowers the energy), or follow it")
+        .show_default();
+    command.add_flag(
         "--dipole", e.dipole,
         "of uhf and rohf: the dipole moment of CCSD, from the Lambda equations (orbitals stay as they are)");
-    command->add_option("--converge", e.converge, "energy change and residual to reach")->capture_default_str();
-    command->add_option("--max-iterations", e.max_iterations, "of the SCF and of CCSD, each, in this run")
-        ->capture_default_str()
-        ->check(whole_number(1, 1'000'000));
+    command.add_option("--converge", e.converge, "energy change and residual to reach").show_default();
+    command.add_option("--max-iterations", e.max_iterations, "of the SCF and of CCSD, each, in this run")
+        .show_default()
+        .check(whole_number(1, 1'000'000));
     command
-        ->add_option("--abcd", o->abcd,
-                     "integrals over four virtuals: stored, or direct (made from basis functions when needed)")
-        ->capture_default_str();
+        .add_option("--abcd", o->abcd,
+                    "integrals over four virtuals: stored, or direct (made from basis functions when needed)")
+        .show_default();
     command
-        ->add_option("--scf", o->scf,
-                     "conventional integrals over basis functions: stored, direct (made anew in each iteration), or "
-                     "auto: stored where they fit in memory")
-        ->capture_default_str();
-    command->add_option("--screen", e.screen, "with --abcd direct: skip integral tiles below this, per element")
-        ->capture_default_str();
-    command->add_option("--filter", o->filter,
-                        "of ri-mp2: leave out tiles of three-index integrals with a norm below this (default: 1e-10)");
-    command->add_option("--checkpoint", e.checkpoint, "keep the amplitudes here (.h5); go on from them if it is there")
-        ->check(check_name);
-    for (auto* file : {fcidump, trexio, qcschema}) file->check(check_name);
+        .add_option("--scf", o->scf,
+                    "conventional integrals over basis functions: stored, direct (made anew in each iteration), or "
+                    "auto: stored where they fit in memory")
+        .show_default();
+    command.add_option("--screen", e.screen, "with --abcd direct: skip integral tiles below this, per element")
+        .show_default();
+    command.add_option("--filter", o->filter,
+                       "of ri-mp2: leave out tiles of three-index integrals with a norm below this (default: 1e-10)");
+    command.add_option("--checkpoint", e.checkpoint, "keep the amplitudes here (.h5); go on from them if it is there")
+        .check(check_name);
+    for (auto file : {fcidump, trexio, qcschema}) file.check(check_name);
     command
-        ->add_option("--fcidump-out", e.fcidump_out,
-                     "write the integrals over the orbitals of rhf or rohf here, as an FCIDUMP file")
-        ->check(check_name);
-    command->add_option("--scratch", e.scratch,
-                        "folder for what does not fit in --memory: vectors of DIIS (default: that of temporary files)");
-    command->add_option("--tile", e.tile, "about this many orbitals in a tile")
-        ->capture_default_str()
-        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}));
-    add_devices(*command, o->where);
+        .add_option("--fcidump-out", e.fcidump_out,
+                    "write the integrals over the orbitals of rhf or rohf here, as an FCIDUMP file")
+        .check(check_name);
+    command.add_option("--scratch", e.scratch,
+                       "folder for what does not fit in --memory: vectors of DIIS (default: that of temporary files)");
+    command.add_option("--tile", e.tile, "about this many orbitals in a tile")
+        .show_default()
+        .check(between(std::int64_t{1}, std::int64_t{1'000'000}));
+    add_devices(command, o->where);
     command
-        ->add_option(
+        .add_option(
             "--device-from", e.device_from,
             "multiply-adds from which on a contraction goes to the devices (default: where an estimate says that "
             "it is faster there)")
-        ->check(CLI::NonNegativeNumber);
-    add_memory(*command, o->where, "refuse what needs more than this on the host, as in 16GiB (default: what it has)");
-    add_common(*command, o->common);
-    command->footer("Example: tessera energy share/molecules/h2o.xyz --basis cc-pvdz --method 'ccsd(t)' --frozen-core");
+        .check(zero_or_more());
+    add_memory(command, o->where, "refuse what needs more than this on the host, as in 16GiB (default: what it has)");
+    add_common(command, o->common);
+    command.footer("Example: tessera energy share/molecules/h2o.xyz --basis cc-pvdz --method 'ccsd(t)' --frozen-core");
     for (const char* of_molecules :
          {"--multiplicity", "--level-shift", "--damping", "--stability", "--dipole", "--fcidump-out", "--basis",
           "--basis-folder", "--integrals", "--jkfit", "--rifit", "--frozen-core", "--charge", "--abcd", "--scf",
           "--screen", "--checkpoint", "--scratch"}) {
-        fcidump->excludes(of_molecules);
-        trexio->excludes(of_molecules);
+        fcidump.excludes(of_molecules);
+        trexio.excludes(of_molecules);
     }
     // The question says it.
     for (const char* asked : {"--basis", "--integrals", "--jkfit", "--rifit", "--method", "--frozen-core", "--charge",
                               "--multiplicity", "--reference", "--converge", "--max-iterations", "--abcd", "--scf",
                               "--screen", "--filter", "--tile", "--checkpoint"})
-        qcschema->excludes(asked);
+        qcschema.excludes(asked);
     return [o] { run(*o); };
 }
 

@@ -84,14 +84,14 @@ void run(const Options& o) {
 
 }  // namespace
 
-Action add_figures(CLI::App& app) {
+Action add_figures(Command app) {
     auto o = std::make_shared<Options>();
-    auto* command = app.add_subcommand("figures", "draw the figures of published papers by simulation");
-    command->add_option("--out", o->out, "folder for index.html, and a picture and a table of each figure");
-    command->add_option("--only", o->only, "these figures, as in scala-2,ipdps-6 (default: all)")->delimiter(',');
-    command->add_flag("--list", o->list, "print the names of the figures");
-    add_common(*command, o->common);
-    command->footer(
+    auto command = app.add_subcommand("figures", "draw the figures of published papers by simulation");
+    command.add_option("--out", o->out, "folder for index.html, and a picture and a table of each figure");
+    command.add_option("--only", o->only, "these figures, as in scala-2,ipdps-6 (default: all)").delimiter(',');
+    command.add_flag("--list", o->list, "print the names of the figures");
+    add_common(command, o->common);
+    command.footer(
         "Herault et al., ScalA 2019 and IPDPS 2021, on machines/summit.json; Sivkov et al. 2019 on pizdaint.json.\n"
         "All of them take some minutes.\n"
         "Example: tessera figures --out figures --only ipdps-6,ipdps-7");

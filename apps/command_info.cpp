@@ -13,16 +13,16 @@
 
 namespace tessera::app {
 
-Action add_info(CLI::App& app) {
+Action add_info(Command app) {
     struct Options {
         CommonOptions common;
         bool measure = false;
     };
     auto o = std::make_shared<Options>();
-    auto* command = app.add_subcommand("info", "version, build features, CPU, devices, rates");
-    add_common(*command, o->common);
-    command->add_flag("--measure", o->measure, "measure the GEMM and copy rates");
-    command->footer("Example: tessera info --measure");
+    auto command = app.add_subcommand("info", "version, build features, CPU, devices, rates");
+    add_common(command, o->common);
+    command.add_flag("--measure", o->measure, "measure the GEMM and copy rates");
+    command.footer("Example: tessera info --measure");
     return [o] {
         const int threads = resolve_threads(o->common.threads);
         const bool has_devices = !device::back_end().empty();

@@ -81,28 +81,27 @@ void run(Options& o) {
 
 }  // namespace
 
-Action add_optimise(CLI::App& app) {
+Action add_optimise(Command app) {
     auto o = std::make_shared<Options>();
-    auto* command = app.add_subcommand("optimise", "the geometry of least energy, by numerical gradients");
+    auto command = app.add_subcommand("optimise", "the geometry of least energy, by numerical gradients");
     auto& e = o->optimise.energy;
-    command->add_option("molecule", o->molecule, "xyz file, coordinates in Angstrom")->required();
-    command->add_option("--basis", e.basis, "basis set by name, or a .g94 file")->capture_default_str();
-    command->add_option("--method", o->method, "rhf, mp2, ri-mp2, ccsd or ccsd(t)")->capture_default_str();
-    command->add_option("--reference", o->reference, "rhf, uhf or rohf")->capture_default_str();
-    command->add_option("--multiplicity", e.multiplicity, "2 S + 1 (default: 1, or 2 where electrons are odd)")
-        ->check(CLI::Range(1, 1000));
-    command->add_option("--integrals", o->integrals, "conventional, or df (density fitting)")->capture_default_str();
-    command->add_flag("--frozen-core", e.frozen_core, "leave the core electrons uncorrelated");
-    command->add_option("--charge", o->charge, "charge of the molecule")->capture_default_str();
-    command->add_option("--gradient", o->optimise.gradient, "largest component to reach, hartree per bohr")
-        ->capture_default_str();
-    command->add_option("--max-steps", o->optimise.max_steps, "at most")->capture_default_str();
-    command->add_option("--out", o->out, "write the geometry here (.xyz)")->check(check_name);
-    command->add_option("--trajectory", o->trajectory, "write all geometries on the way here (.xyz)")
-        ->check(check_name);
-    add_memory(*command, o->where, "refuse what needs more than this on the host, as in 16GiB (default: what it has)");
-    add_common(*command, o->common);
-    command->footer("Example: tessera optimise share/molecules/h2o.xyz --method mp2 --basis cc-pvdz --out best.xyz");
+    command.add_option("molecule", o->molecule, "xyz file, coordinates in Angstrom").required();
+    command.add_option("--basis", e.basis, "basis set by name, or a .g94 file").show_default();
+    command.add_option("--method", o->method, "rhf, mp2, ri-mp2, ccsd or ccsd(t)").show_default();
+    command.add_option("--reference", o->reference, "rhf, uhf or rohf").show_default();
+    command.add_option("--multiplicity", e.multiplicity, "2 S + 1 (default: 1, or 2 where electrons are odd)")
+        .check(between(1, 1000));
+    command.add_option("--integrals", o->integrals, "conventional, or df (density fitting)").show_default();
+    command.add_flag("--frozen-core", e.frozen_core, "leave the core electrons uncorrelated");
+    command.add_option("--charge", o->charge, "charge of the molecule").show_default();
+    command.add_option("--gradient", o->optimise.gradient, "largest component to reach, hartree per bohr")
+        .show_default();
+    command.add_option("--max-steps", o->optimise.max_steps, "at most").show_default();
+    command.add_option("--out", o->out, "write the geometry here (.xyz)").check(check_name);
+    command.add_option("--trajectory", o->trajectory, "write all geometries on the way here (.xyz)").check(check_name);
+    add_memory(command, o->where, "refuse what needs more than this on the host, as in 16GiB (default: what it has)");
+    add_common(command, o->common);
+    command.footer("Example: tessera optimise share/molecules/h2o.xyz --method mp2 --basis cc-pvdz --out best.xyz");
     return [o] { run(*o); };
 }
 

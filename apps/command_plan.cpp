@@ -38,12 +38,12 @@ void run(const Options& o) {
 
 }  // namespace
 
-Action add_plan(CLI::App& app) {
+Action add_plan(Command app) {
     auto o = std::make_shared<Options>();
-    auto* command = app.add_subcommand("plan", "build, check and print the plan of a named problem; touches no data");
-    add_planning(*command, o->planning, true);
-    add_common(*command, o->common);
-    command->footer(
+    auto command = app.add_subcommand("plan", "build, check and print the plan of a named problem; touches no data");
+    add_planning(command, o->planning, true);
+    add_common(command, o->common);
+    command.footer(
         "A rank of machine summit is one socket: 21 cores and 3 GPUs.\n"
         "Example: tessera plan alkane:65:v1 --machine summit --ranks 36");
     return [o] { run(*o); };

@@ -34,8 +34,8 @@ struct Options {
     std::string problem, trace, b = "auto";
     bool resident = false;
     int repeat = 1;
-    const CLI::App* command = nullptr;
-    bool given(const char* option) const { return command->count(option) > 0; }
+    Command command{nullptr};
+    bool given(const char* option) const { return command.count(option) > 0; }
 };
 
 /// What the command line asks for.
@@ -310,24 +310,24 @@ void run(const Options& o) {
 
 }  // namespace
 
-Action add_run(CLI::App& app) {
+Action add_run(Command app) {
     auto o = std::make_shared<Options>();
-    auto* command = app.add_subcommand("run", "make a named problem, contract it, check sampled tiles");
+    auto command = app.add_subcommand("run", "make a named problem, contract it, check sampled tiles");
     command
-        ->add_option("problem", o->problem,
-                     "dense:M,N,K,t | blocks:nb,bs,occ[,seed] | synthetic:M,N,K,density[,lo,hi[,seed]] |\n"
-                     "alkane:n:v1|v2|v3|O,A[:min] | purify:n[,tile,bandwidth,gap[,seed]]")
-        ->required();
-    add_contraction(*command, o->contraction);
-    add_common(*command, o->common);
-    add_source_of_b(*command, o->b);
-    command->add_option("--trace", o->trace, "with --devices: write what really ran as a Chrome trace (rank 0's)");
-    command->add_flag("--resident", o->resident,
-                      "with --devices: operands live there, and as much of the result as there is room for");
-    command->add_option("--repeat", o->repeat, "execute so often; the time is the median, and quartiles are printed")
-        ->capture_default_str()
-        ->check(CLI::Range(1, 100'000));
-    command->footer(
+        .add_option("problem", o->problem,
+                    "dense:M,N,K,t | blocks:nb,bs,occ[,seed] | synthetic:M,N,K,density[,lo,hi[,seed]] |\n"
+                    "alkane:n:v1|v2|v3|O,A[:min] | purify:n[,tile,bandwidth,gap[,seed]]")
+        .required();
+    add_contraction(command, o->contraction);
+    add_common(command, o->common);
+    add_source_of_b(command, o->b);
+    command.add_option("--trace", o->trace, "with --devices: write what really ran as a Chrome trace (rank 0's)");
+    command.add_flag("--resident", o->resident,
+                     "with --devices: operands live there, and as much of the result as there is room for");
+    command.add_option("--repeat", o->repeat, "execute so often; the time is the median, and quartiles are printed")
+        .show_default()
+        .check(between(1, 100'000));
+    command.footer(
         "purify: the density matrix of a model insulator, filtered at 1e-6 unless --filter says otherwise.\n"
         "With --beta, C starts as random tiles. Sampled tiles are checked where neither --beta nor --filter is given.\n"
         "Example: tessera run alkane:12:v3:min --explain");

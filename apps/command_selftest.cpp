@@ -110,19 +110,16 @@ void run(const Options& o) {
 
 }  // namespace
 
-Action add_selftest(CLI::App& app) {
+Action add_selftest(Command app) {
     auto o = std::make_shared<Options>();
-    auto* command = app.add_subcommand("selftest", "check every GPU and every pair of them: bits and rates");
-    command->add_option("--devices", o->devices, "GPUs to test: all, or numbers as in 0,1; 0,0 takes one twice")
-        ->capture_default_str();
-    command
-        ->add_option("--played", o->played, "instead: so many devices that host threads play, to try the test itself")
-        ->check(CLI::Range(1, 64));
-    command->add_option("--megabytes", o->megabytes, "of each copy, MiB")
-        ->capture_default_str()
-        ->check(CLI::Range(1, 4096));
-    add_common(*command, o->common);
-    command->footer(
+    auto command = app.add_subcommand("selftest", "check every GPU and every pair of them: bits and rates");
+    command.add_option("--devices", o->devices, "GPUs to test: all, or numbers as in 0,1; 0,0 takes one twice")
+        .show_default();
+    command.add_option("--played", o->played, "instead: so many devices that host threads play, to try the test itself")
+        .check(between(1, 64));
+    command.add_option("--megabytes", o->megabytes, "of each copy, MiB").show_default().check(between(1, 4096));
+    add_common(command, o->common);
+    command.footer(
         "Exit code 4 where bits differ, 3 where there is no device. A minute at most.\n"
         "Example: tessera selftest --devices all");
     return [o] { run(*o); };

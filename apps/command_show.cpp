@@ -89,13 +89,13 @@ void show_problem(const Options& o) {
 
 }  // namespace
 
-Action add_show(CLI::App& app) {
+Action add_show(Command app) {
     auto o = std::make_shared<Options>();
-    auto* command = app.add_subcommand("show", "tilings, density and norms of a stored tensor or a problem");
-    command->add_option("what", o->what, "a tensor file (.h5), or a problem as `run` takes it")->required();
-    command->add_option("--png", o->png, "draw the block sparsity into this file")->check(check_name);
-    add_common(*command, o->common);
-    command->footer("Example: tessera show R.h5 --png R.png\n         tessera show alkane:30:v3:min --png alkane.png");
+    auto command = app.add_subcommand("show", "tilings, density and norms of a stored tensor or a problem");
+    command.add_option("what", o->what, "a tensor file (.h5), or a problem as `run` takes it").required();
+    command.add_option("--png", o->png, "draw the block sparsity into this file").check(check_name);
+    add_common(command, o->common);
+    command.footer("Example: tessera show R.h5 --png R.png\n         tessera show alkane:30:v3:min --png alkane.png");
     return [o] {
         require(o->png.empty() || o->png.ends_with(".png"), "--png {}: the name of a picture ends in .png", o->png);
         const bool problem = o->what.find(':') != std::string::npos && !std::filesystem::exists(o->what);

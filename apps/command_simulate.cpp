@@ -154,17 +154,16 @@ void run(const Options& o) {
 
 }  // namespace
 
-Action add_simulate(CLI::App& app) {
+Action add_simulate(Command app) {
     auto o = std::make_shared<Options>();
-    auto* command = app.add_subcommand("simulate", "predict the time line of a named problem on a described machine");
-    add_planning(*command, o->planning, false);
-    command->add_option("--trace", o->trace, "write the time line as a Chrome trace");
-    const auto of_a_problem = command->get_options();  // the table is always the same: none of these goes with it
-    auto* papers = command->add_flag("--papers", o->papers, "published figures of Summit against simulated ones");
-    for (auto* option : of_a_problem)
-        if (option != command->get_help_ptr()) papers->excludes(option);
-    add_common(*command, o->common);
-    command->footer(
+    auto command = app.add_subcommand("simulate", "predict the time line of a named problem on a described machine");
+    add_planning(command, o->planning, false);
+    command.add_option("--trace", o->trace, "write the time line as a Chrome trace");
+    const auto of_a_problem = command.options();  // the table is always the same: none of these goes with it
+    auto papers = command.add_flag("--papers", o->papers, "published figures of Summit against simulated ones");
+    for (const auto option : of_a_problem) papers.excludes(option);
+    add_common(command, o->common);
+    command.footer(
         "A rank of machine summit is one socket: 21 cores and 3 GPUs. Rates come from the machine file.\n"
         "Example: tessera simulate alkane:65:v1 --machine summit --ranks 36 --trace out.json");
     return [o] { run(*o); };

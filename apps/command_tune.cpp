@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -47,10 +48,11 @@ struct Space {
 };
 
 Space space_of(const std::string& text) {
-    const auto parts = CLI::detail::split(text, ':');
+    const auto parts = split(text, ':');
     const auto whole = [&](const std::string& word, const char* what) {
         std::int64_t x = 0;
-        require(CLI::detail::lexical_cast(word, x) && x >= 1,
+        const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), x);
+        require(error == std::errc() && end == word.data() + word.size() && x >= 1,
                 "tune {}: {} is '{}', which is not a number of at least 1", text, what, word);
         return x;
     };
@@ -67,7 +69,7 @@ Space space_of(const std::string& text) {
         return s;
     }
     if (parts[0] == "dense" && parts.size() == 2) {
-        const auto sides = CLI::detail::split(parts[1], ',');
+        const auto sides = split(parts[1], ',');
         require(sides.size() == 3, "tune {}: dense takes M,N,K, without the size of a tile", text);
         std::int64_t longest = 1;
         for (const auto& side : sides) longest = std::max(longest, whole(side, "a side"));
@@ -253,16 +255,16 @@ void run(const Options& o) {
 
 }  // namespace
 
-Action add_tune(CLI::App& app) {
+Action add_tune(Command app) {
     auto o = std::make_shared<Options>();
-    auto* command = app.add_subcommand("tune", "find the tiles with which a problem is fastest on a described machine");
-    add_planning(*command, o->planning, true);
-    command->get_option("problem")->description("alkane:n[:min] | dense:M,N,K: without a tiling");
-    command->add_option("--trials", o->trials, "how many tilings are planned and simulated at most")
-        ->capture_default_str()
-        ->check(CLI::Range(1, 10'000));
-    add_common(*command, o->common);
-    command->footer(
+    auto command = app.add_subcommand("tune", "find the tiles with which a problem is fastest on a described machine");
+    add_planning(command, o->planning, true);
+    command.option("problem").description("alkane:n[:min] | dense:M,N,K: without a tiling");
+    command.add_option("--trials", o->trials, "how many tilings are planned and simulated at most")
+        .show_default()
+        .check(between(1, 10'000));
+    add_common(command, o->common);
+    command.footer(
         "Each tiling is planned with the algorithm, grid and blocks that the planner takes for it. Nothing is "
         "executed.\n"
         "Example: tessera tune alkane:65 --machine summit --ranks 36");

@@ -16,10 +16,10 @@ namespace {
 constexpr int kMostRanks = 100'000;
 }  // namespace
 
-void add_source_of_b(CLI::App& command, std::string& b) {
-    auto* option = command.add_option(
-        "--source-b", b, "where tiles of B come from: auto, stored, host or device (made there on demand)");
-    add_old_name(command, "--b", option->capture_default_str());
+void add_source_of_b(Command command, std::string& b) {
+    auto option = command.add_option("--source-b", b,
+                                     "where tiles of B come from: auto, stored, host or device (made there on demand)");
+    command.add_old_name("--b", option.show_default());
 }
 
 SourceKind source_of_b(const std::string& b, const Problem& problem, bool devices, bool devices_make) {
@@ -34,28 +34,28 @@ SourceKind source_of_b(const std::string& b, const Problem& problem, bool device
     return devices && devices_make ? SourceKind::device_made : SourceKind::host_made;
 }
 
-void add_planning(CLI::App& command, PlanningOptions& o, bool problem_required) {
-    auto* problem = command.add_option("problem", o.problem,
-                                       "dense:M,N,K,t | blocks:nb,bs,occ[,seed] | "
-                                       "synthetic:M,N,K,density[,lo,hi[,seed]] |\nalkane:n:v1|v2|v3|O,A[:min]");
-    if (problem_required) problem->required();
+void add_planning(Command command, PlanningOptions& o, bool problem_required) {
+    auto problem = command.add_option("problem", o.problem,
+                                      "dense:M,N,K,t | blocks:nb,bs,occ[,seed] | "
+                                      "synthetic:M,N,K,density[,lo,hi[,seed]] |\nalkane:n:v1|v2|v3|O,A[:min]");
+    if (problem_required) problem.required();
     command
         .add_option("--machine", o.machine,
                     "summit, h200x8, frontier, pizdaint, laptop, this, or a path to a JSON file")
-        ->capture_default_str();
-    command.add_option("--ranks", o.ranks, "MPI ranks")->capture_default_str()->check(CLI::Range(1, kMostRanks));
+        .show_default();
+    command.add_option("--ranks", o.ranks, "MPI ranks").show_default().check(between(1, kMostRanks));
     command.add_option("--devices-per-rank", o.devices_per_rank, "GPUs of a rank, 0 for none (default: the machine's)")
-        ->check(CLI::Range(0, 1024));
+        .check(between(0, 1024));
     command
         .add_option("--devices-per-gpu", o.devices_per_gpu,
                     "so many devices of a rank are one and the same GPU, as in run --devices 0,0,0 (default: the "
                     "machine's)")
-        ->check(CLI::Range(1, 1024));
+        .check(between(1, 1024));
     add_memory(command, o.where, "hard budget of a rank's tiles on the host, as in 16GiB (default: the machine's)");
     add_how(command, o.how);
     add_source_of_b(command, o.b);
     command.add_option("--filter", o.filter, "skip products that cannot lift a result tile above this norm")
-        ->capture_default_str();
+        .show_default();
 }
 
 PlannedProblem make_plan(const PlanningOptions& o, int threads) {

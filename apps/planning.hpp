@@ -2,8 +2,6 @@
 // What `plan` and `simulate` share: a named problem on a described machine becomes a plan; no data is touched. With
 // `run`: where its operand B comes from.
 
-#include <CLI/CLI.hpp>
-
 #include <string>
 
 #include "command.hpp"
@@ -21,10 +19,10 @@ struct PlanningOptions {
 };
 /// Adds the problem and --machine --ranks --devices-per-rank --devices-per-gpu --memory --device-memory --source-b
 /// --filter, and how to plan.
-void add_planning(CLI::App& command, PlanningOptions& options, bool problem_required);
+void add_planning(Command command, PlanningOptions& options, bool problem_required);
 
 /// --source-b: where tiles of a problem's B come from.
-void add_source_of_b(CLI::App& command, std::string& b);
+void add_source_of_b(Command command, std::string& b);
 /// What it says. On its own B is stored, or made on demand: by the devices, if `devices_make` them, or the host.
 SourceKind source_of_b(const std::string& b, const Problem& problem, bool devices, bool devices_make);
 

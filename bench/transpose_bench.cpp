@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
     std::string file;
     bool json = false, no_scatter = false, join = false;
     CLI::App app{"times tensor transposes against a copy and the scatter loop"};
-    tessera::app::add_device(app, options.device, "CUDA device; without it the CPU");
+    tessera::app::add_device(tessera::app::Command(&app), options.device, "CUDA device; without it the CPU");
     app.add_option("--volume", options.volumes, "elements (default 37e6 77e6 141e6)");
     app.add_option("--rank", options.ranks, "ranks (default 2..8 15)");
     app.add_option("--ratio", options.ratios, "largest over smallest extent (default 1 5 15)");

@@ -29,35 +29,35 @@ std::string read_device(std::string& text) {
     return {};
 }
 
-void add_repeats(CLI::App& command, int& repeats, const std::string& help) {
-    auto* option = command.add_option("--repeats", repeats, help)->capture_default_str()->check(CLI::Range(1, 1000));
-    add_old_name(command, "--repetitions", option);
+void add_repeats(Command command, int& repeats, const std::string& help) {
+    auto option = command.add_option("--repeats", repeats, help).show_default().check(between(1, 1000));
+    command.add_old_name("--repetitions", option);
 }
 
 }  // namespace
 
-void add_device(CLI::App& command, int& device, const std::string& help) {
-    auto* option = command.add_option("--devices", device, help)->transform(CLI::Validator(read_device, ""));
-    add_old_name(command, "--device", option);
+void add_device(Command command, int& device, const std::string& help) {
+    auto option = command.add_option("--devices", device, help).transform({read_device});
+    command.add_old_name("--device", option);
 }
 
-Action add_sparse(CLI::App& app) {
+Action add_sparse(Command app) {
     struct Options {
         CommonOptions common;
         SparseBenchOptions bench;
         std::string part = "all";
     };
     auto o = std::make_shared<Options>();
-    auto* command =
+    auto command =
         app.add_subcommand("sparse", "small tiles at 10 to 0.01 % occupancy, and what permuted layouts cost");
-    command->add_flag("--peers", o->bench.peers,
-                      "time DBCSR too, on 1 and 2 ranks, where it is installed (make bench-packages)");
-    command->add_option("--part", o->part, "all, blocks (the small tiles) or permuted (the layouts)")
-        ->capture_default_str()
-        ->check(CLI::IsMember({"all", "blocks", "permuted"}));
-    add_repeats(*command, o->bench.repeats, "best of so many");
-    add_common(*command, o->common);
-    command->footer("Example: tessera bench sparse --peers");
+    command.add_flag("--peers", o->bench.peers,
+                     "time DBCSR too, on 1 and 2 ranks, where it is installed (make bench-packages)");
+    command.add_option("--part", o->part, "all, blocks (the small tiles) or permuted (the layouts)")
+        .show_default()
+        .check(one_of({"all", "blocks", "permuted"}));
+    add_repeats(command, o->bench.repeats, "best of so many");
+    add_common(command, o->common);
+    command.footer("Example: tessera bench sparse --peers");
     return [o] {
         o->bench.threads = o->common.threads;
         o->bench.quiet = o->common.quiet;
@@ -71,27 +71,27 @@ Action add_sparse(CLI::App& app) {
     };
 }
 
-Action add_contractions(CLI::App& app) {
+Action add_contractions(Command app) {
     struct Options {
         CommonOptions common;
         bench::ContractionsOptions bench;
     };
     auto o = std::make_shared<Options>();
-    auto* command = app.add_subcommand("contractions", "ordinary dense contractions, of arrays where they lie");
-    command->add_flag("--peers", o->bench.peers, "time TBLIS (pytblis), NumPy and PyTorch too, where Python has them");
-    command->add_flag("--tiles", o->bench.tiles, "time tensors too: in automatic tiles, and each in one tile");
-    command->add_option("--python", o->bench.python, "the Python that has the peers")->capture_default_str();
-    command->add_option("--type", o->bench.type, "float32 float64 complex64 complex128")
-        ->capture_default_str()
-        ->check(CLI::IsMember({"float32", "float64", "complex64", "complex128"}));
+    auto command = app.add_subcommand("contractions", "ordinary dense contractions, of arrays where they lie");
+    command.add_flag("--peers", o->bench.peers, "time TBLIS (pytblis), NumPy and PyTorch too, where Python has them");
+    command.add_flag("--tiles", o->bench.tiles, "time tensors too: in automatic tiles, and each in one tile");
+    command.add_option("--python", o->bench.python, "the Python that has the peers").show_default();
+    command.add_option("--type", o->bench.type, "float32 float64 complex64 complex128")
+        .show_default()
+        .check(one_of({"float32", "float64", "complex64", "complex128"}));
     command
-        ->add_option("--family", o->bench.families,
-                     "matrix ttm transform ccsd triples small fitting outer batch (default: all)")
-        ->check(CLI::IsMember({"matrix", "ttm", "transform", "ccsd", "triples", "small", "fitting", "outer", "batch"}));
-    command->add_option("--spec", o->bench.specs, "rows with these specs alone (default: all)");
-    add_repeats(*command, o->bench.rounds, "median of so many rounds, in which all take turns");
-    add_common(*command, o->common);
-    command->footer("Example: tessera bench contractions --peers --family ttm");
+        .add_option("--family", o->bench.families,
+                    "matrix ttm transform ccsd triples small fitting outer batch (default: all)")
+        .check(one_of({"matrix", "ttm", "transform", "ccsd", "triples", "small", "fitting", "outer", "batch"}));
+    command.add_option("--spec", o->bench.specs, "rows with these specs alone (default: all)");
+    add_repeats(command, o->bench.rounds, "median of so many rounds, in which all take turns");
+    add_common(command, o->common);
+    command.footer("Example: tessera bench contractions --peers --family ttm");
     return [o] {
         o->bench.threads = o->common.threads;
         o->bench.quiet = o->common.quiet;
@@ -101,19 +101,19 @@ Action add_contractions(CLI::App& app) {
     };
 }
 
-Action add_latency(CLI::App& app) {
+Action add_latency(Command app) {
     struct Options {
         CommonOptions common;
         bench::LatencyOptions bench;
     };
     auto o = std::make_shared<Options>();
-    auto* command = app.add_subcommand("latency", "small block-sparse contractions, in microseconds a call");
-    command->add_option("--repeats", o->bench.repeats, "median of so many calls")
-        ->capture_default_str()
-        ->check(CLI::Range(1, 1000000));
-    add_device(*command, o->bench.device, "a device on which the tensors live, or none");
-    add_common(*command, o->common);
-    command->footer("Example: tessera bench latency --threads 2");
+    auto command = app.add_subcommand("latency", "small block-sparse contractions, in microseconds a call");
+    command.add_option("--repeats", o->bench.repeats, "median of so many calls")
+        .show_default()
+        .check(between(1, 1000000));
+    add_device(command, o->bench.device, "a device on which the tensors live, or none");
+    add_common(command, o->common);
+    command.footer("Example: tessera bench latency --threads 2");
     return [o] {
         o->bench.threads = o->common.threads;
         const auto result = bench::bench_latency(o->bench);
@@ -122,22 +122,22 @@ Action add_latency(CLI::App& app) {
     };
 }
 
-Action add_sign(CLI::App& app) {
+Action add_sign(Command app) {
     struct Options {
         CommonOptions common;
         SignBenchOptions bench;
     };
     auto o = std::make_shared<Options>();
-    auto* command = app.add_subcommand("sign", "the sign of a block-sparse matrix, by an iteration of products");
-    command->add_flag("--peers", o->bench.peers, "time DBCSR too, where it is installed (make bench-packages)");
-    command->add_option("--states", o->bench.states, "rows of the matrix")
-        ->capture_default_str()
-        ->check(CLI::Range(std::int64_t{100}, std::int64_t{1'000'000}));
-    command->add_option("--filter", o->bench.filter, "tiles below this are dropped in each product")
-        ->capture_default_str()
-        ->check(CLI::PositiveNumber);
-    add_common(*command, o->common);
-    command->footer("Example: tessera bench sign --peers");
+    auto command = app.add_subcommand("sign", "the sign of a block-sparse matrix, by an iteration of products");
+    command.add_flag("--peers", o->bench.peers, "time DBCSR too, where it is installed (make bench-packages)");
+    command.add_option("--states", o->bench.states, "rows of the matrix")
+        .show_default()
+        .check(between(std::int64_t{100}, std::int64_t{1'000'000}));
+    command.add_option("--filter", o->bench.filter, "tiles below this are dropped in each product")
+        .show_default()
+        .check(above_zero());
+    add_common(command, o->common);
+    command.footer("Example: tessera bench sign --peers");
     return [o] {
         o->bench.threads = o->common.threads;
         o->bench.quiet = o->common.quiet;
@@ -147,17 +147,17 @@ Action add_sign(CLI::App& app) {
     };
 }
 
-Action add_run(CLI::App& app) {
+Action add_run(Command app) {
     struct Options {
         CommonOptions common;
         bench::RunOptions bench;
     };
     auto o = std::make_shared<Options>();
-    auto* command = app.add_subcommand("run", "problems of `tessera run` and OpenBLAS's DGEMM in turns");
-    command->add_option("problem", o->bench.problems, "any of them")->capture_default_str();
-    add_repeats(*command, o->bench.repeats, "median of so many rounds");
-    add_common(*command, o->common);
-    command->footer("Example: tessera bench run alkane:40:v3:min --repeats 1");
+    auto command = app.add_subcommand("run", "problems of `tessera run` and OpenBLAS's DGEMM in turns");
+    command.add_option("problem", o->bench.problems, "any of them").show_default();
+    add_repeats(command, o->bench.repeats, "median of so many rounds");
+    add_common(command, o->common);
+    command.footer("Example: tessera bench run alkane:40:v3:min --repeats 1");
     return [o] {
         o->bench.threads = o->common.threads;
         o->bench.quiet = o->common.quiet;
@@ -167,25 +167,25 @@ Action add_run(CLI::App& app) {
     };
 }
 
-Action add_threads(CLI::App& app) {
+Action add_threads(Command app) {
     struct Options {
         bool json = false;
         bench::ThreadsOptions bench;
     };
     auto o = std::make_shared<Options>();
-    auto* command = app.add_subcommand("threads", "what more cores give where arithmetic takes the time");
+    auto command = app.add_subcommand("threads", "what more cores give where arithmetic takes the time");
     command
-        ->add_option("--counts", o->bench.counts, "numbers of threads, from 1 on; those beyond the cores are left out")
-        ->delimiter(',')
-        ->capture_default_str()
-        ->check(CLI::Range(1, 4096));
-    command->add_option("--problem", o->bench.problems, "problems of `tessera run`")->capture_default_str();
-    command->add_option("--repeats", o->bench.repeats, "median of so many rounds, in which all take turns")
-        ->capture_default_str()
-        ->check(CLI::Range(1, 1000));
-    command->add_flag("--quiet", o->bench.quiet, "no progress, no messages but warnings");
-    command->add_flag("--json", o->json, "one JSON object on stdout, nothing else there");
-    command->footer("Example: tessera bench threads --counts 1,2,8,16");
+        .add_option("--counts", o->bench.counts, "numbers of threads, from 1 on; those beyond the cores are left out")
+        .delimiter(',')
+        .show_default()
+        .check(between(1, 4096));
+    command.add_option("--problem", o->bench.problems, "problems of `tessera run`").show_default();
+    command.add_option("--repeats", o->bench.repeats, "median of so many rounds, in which all take turns")
+        .show_default()
+        .check(between(1, 1000));
+    command.add_flag("--quiet", o->bench.quiet, "no progress, no messages but warnings");
+    command.add_flag("--json", o->json, "one JSON object on stdout, nothing else there");
+    command.footer("Example: tessera bench threads --counts 1,2,8,16");
     return [o] {
         const auto result = bench::bench_threads(o->bench);
         if (o->json) return print_json(result);
@@ -193,24 +193,24 @@ Action add_threads(CLI::App& app) {
     };
 }
 
-Action add_dense(CLI::App& app) {
+Action add_dense(Command app) {
     struct Options {
         CommonOptions common;
         DenseBenchOptions bench;
     };
     auto o = std::make_shared<Options>();
-    auto* command = app.add_subcommand("dense", "a dense product on several ranks");
-    command->add_flag("--peers", o->bench.peers, "time ScaLAPACK's pdgemm too, where it is installed");
-    command->add_option("--ranks", o->bench.ranks, "MPI ranks")->capture_default_str()->check(CLI::Range(1, 1024));
-    command->add_option("--size", o->bench.size, "rows and columns of the matrices")
-        ->capture_default_str()
-        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
-    command->add_option("--tile", o->bench.tile, "rows and columns of a tile")
-        ->capture_default_str()
-        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
-    add_repeats(*command, o->bench.repeats, "best of so many");
-    add_common(*command, o->common);
-    command->footer("--threads is per rank (default 1).\nExample: tessera bench dense --peers");
+    auto command = app.add_subcommand("dense", "a dense product on several ranks");
+    command.add_flag("--peers", o->bench.peers, "time ScaLAPACK's pdgemm too, where it is installed");
+    command.add_option("--ranks", o->bench.ranks, "MPI ranks").show_default().check(between(1, 1024));
+    command.add_option("--size", o->bench.size, "rows and columns of the matrices")
+        .show_default()
+        .check(between(std::int64_t{1}, std::int64_t{1} << 20));
+    command.add_option("--tile", o->bench.tile, "rows and columns of a tile")
+        .show_default()
+        .check(between(std::int64_t{1}, std::int64_t{1} << 20));
+    add_repeats(command, o->bench.repeats, "best of so many");
+    add_common(command, o->common);
+    command.footer("--threads is per rank (default 1).\nExample: tessera bench dense --peers");
     return [o] {
         o->bench.threads = std::max(1, o->common.threads);
         o->bench.quiet = o->common.quiet || !o->common.json;
@@ -226,24 +226,22 @@ Action add_dense(CLI::App& app) {
     };
 }
 
-Action add_rectangular(CLI::App& app) {
+Action add_rectangular(Command app) {
     struct Options {
         CommonOptions common;
         RectangularOptions bench;
         bool real_alone = false;
     };
     auto o = std::make_shared<Options>();
-    auto* command = app.add_subcommand("rectangular", "products with one small matrix, on linear and square grids");
-    command->add_option("--ranks", o->bench.ranks, "MPI ranks, a square number")
-        ->capture_default_str()
-        ->check(CLI::Range(4, 1024));
-    command->add_option("--size", o->bench.size, "n: of n x n x n^2 and n^2 x n x n")
-        ->capture_default_str()
-        ->check(CLI::Range(std::int64_t{60}, std::int64_t{20'000}));
-    command->add_flag("--real-alone", o->real_alone, "leave out what is simulated beyond these ranks");
-    add_repeats(*command, o->bench.repeats, "median of so many");
-    add_common(*command, o->common);
-    command->footer(
+    auto command = app.add_subcommand("rectangular", "products with one small matrix, on linear and square grids");
+    command.add_option("--ranks", o->bench.ranks, "MPI ranks, a square number").show_default().check(between(4, 1024));
+    command.add_option("--size", o->bench.size, "n: of n x n x n^2 and n^2 x n x n")
+        .show_default()
+        .check(between(std::int64_t{60}, std::int64_t{20'000}));
+    command.add_flag("--real-alone", o->real_alone, "leave out what is simulated beyond these ranks");
+    add_repeats(command, o->bench.repeats, "median of so many");
+    add_common(command, o->common);
+    command.footer(
         "After Fig. 3 of Sivkov et al. 2019 (DBCSR). Ranks here find A and B where each grid wants them.\n"
         "--threads is per rank (default 1).\nExample: tessera bench rectangular --ranks 4");
     return [o] {
@@ -256,26 +254,26 @@ Action add_rectangular(CLI::App& app) {
     };
 }
 
-Action add_transpose(CLI::App& app) {
+Action add_transpose(Command app) {
     struct Options {
         CommonOptions common;
         bench::BenchTransposeOptions bench;
     };
     auto o = std::make_shared<Options>();
-    auto* command = app.add_subcommand("transpose", "tensor transposes against a copy and the scatter loop");
-    add_device(*command, o->bench.device, "number of one CUDA device, or none (default: none, the CPU)");
-    command->add_option("--volume", o->bench.volumes, "elements (default: 37e6 77e6 141e6)")
-        ->check(CLI::Range(bench::kLeastVolume, bench::kMostVolume));
-    command->add_option("--rank", o->bench.ranks, "ranks (default: 2 to 8 and 15)")->check(CLI::Range(2, 16));
-    command->add_option("--samples", o->bench.samples, "random permutations per shape, with their inverses")
-        ->capture_default_str()
-        ->check(CLI::Range(1, 1000));
-    command->add_flag("--reverse", o->bench.reverse, "the reverse permutations instead");
-    command->add_flag("--peers", o->bench.peers, "CPU: time NumPy (one thread) too, where it is installed");
-    command->add_flag("--small-pages", o->bench.small_pages,
-                      "CPU: buffers in ordinary pages, as malloc gives them, instead of huge ones");
-    add_common(*command, o->common);
-    command->footer("Example: tessera bench transpose --volume 37e6 --samples 2");
+    auto command = app.add_subcommand("transpose", "tensor transposes against a copy and the scatter loop");
+    add_device(command, o->bench.device, "number of one CUDA device, or none (default: none, the CPU)");
+    command.add_option("--volume", o->bench.volumes, "elements (default: 37e6 77e6 141e6)")
+        .check(between(bench::kLeastVolume, bench::kMostVolume));
+    command.add_option("--rank", o->bench.ranks, "ranks (default: 2 to 8 and 15)").check(between(2, 16));
+    command.add_option("--samples", o->bench.samples, "random permutations per shape, with their inverses")
+        .show_default()
+        .check(between(1, 1000));
+    command.add_flag("--reverse", o->bench.reverse, "the reverse permutations instead");
+    command.add_flag("--peers", o->bench.peers, "CPU: time NumPy (one thread) too, where it is installed");
+    command.add_flag("--small-pages", o->bench.small_pages,
+                     "CPU: buffers in ordinary pages, as malloc gives them, instead of huge ones");
+    add_common(command, o->common);
+    command.footer("Example: tessera bench transpose --volume 37e6 --samples 2");
     return [o] {
         o->bench.threads = o->common.threads;
         o->bench.progress = !o->common.quiet;
@@ -301,29 +299,29 @@ Action add_transpose(CLI::App& app) {
     };
 }
 
-Action add_triples(CLI::App& app) {
+Action add_triples(Command app) {
     struct Options {
         CommonOptions common;
         bench::TriplesOptions bench;
     };
     auto o = std::make_shared<Options>();
-    auto* command = app.add_subcommand("triples", "the eighteen CCSD(T) contractions, fused and not");
-    add_device(*command, o->bench.device, "number of one CUDA device, or none (default: none, the CPU)");
-    command->add_option("--size", o->bench.sizes, "A B C D E long (default: all)")
-        ->check(CLI::IsMember({"A", "B", "C", "D", "E", "long"}));
+    auto command = app.add_subcommand("triples", "the eighteen CCSD(T) contractions, fused and not");
+    add_device(command, o->bench.device, "number of one CUDA device, or none (default: none, the CPU)");
+    command.add_option("--size", o->bench.sizes, "A B C D E long (default: all)")
+        .check(one_of({"A", "B", "C", "D", "E", "long"}));
     command
-        ->add_option(
+        .add_option(
             "--variant", o->bench.variants,
             "fused, nine_nine, partially_fused (6 + 3 twice), no_register_transpose (device), no_register_tiling "
             "(CPU), unfused, ttgt, energy, energy_closed_shell (default: all)")
-        ->check(CLI::IsMember(
-            std::vector<std::string>(std::begin(bench::kTriplesVariants), std::end(bench::kTriplesVariants))));
-    command->add_option("--terms", o->bench.terms, "all sd1 sd2: of which terms (default: all, together)")
-        ->check(CLI::IsMember({"all", "sd1", "sd2"}));
-    command->add_flag("--peers", o->bench.peers,
-                      "CPU: time NumPy's einsum too, where it is installed (a device: cuBLAS is always timed)");
-    add_common(*command, o->common);
-    command->footer("Example: tessera bench triples --size C --variant fused");
+        .check(
+            one_of(std::vector<std::string>(std::begin(bench::kTriplesVariants), std::end(bench::kTriplesVariants))));
+    command.add_option("--terms", o->bench.terms, "all sd1 sd2: of which terms (default: all, together)")
+        .check(one_of({"all", "sd1", "sd2"}));
+    command.add_flag("--peers", o->bench.peers,
+                     "CPU: time NumPy's einsum too, where it is installed (a device: cuBLAS is always timed)");
+    add_common(command, o->common);
+    command.footer("Example: tessera bench triples --size C --variant fused");
     return [o] {
         o->bench.threads = o->common.threads;
         o->bench.quiet = o->common.quiet;
@@ -338,25 +336,24 @@ Action add_triples(CLI::App& app) {
     };
 }
 
-Action add_grouped(CLI::App& app) {
+Action add_grouped(Command app) {
     struct Options {
         CommonOptions common;
         bench::GroupedOptions bench;
     };
     auto o = std::make_shared<Options>();
-    auto* command = app.add_subcommand("grouped", "lists of tile products on a CUDA device, against its DGEMM rate");
-    add_device(*command, o->bench.device, "number of one CUDA device (this table has no CPU part)");
-    command->add_flag(
-        "--peers", o->bench.peers,
-        "time cuBLAS's DGEMM on the irregular row too, one call a product (of equal tiles its batched one "
-        "is always timed)");
-    command->add_option("--row", o->bench.rows, "irregular 64 32 23 13 (default: all)")
-        ->check(CLI::IsMember({"irregular", "64", "32", "23", "13"}));
-    add_repeats(*command, o->bench.repeats, "tflops: median of so many launches");
-    command->add_option("--shape", o->bench.shape, "one block shape for all tiles, 0 to 3 (default: by size)")
-        ->check(CLI::Range(0, 3));
-    add_common(*command, o->common);
-    command->footer("Example: tessera bench grouped --devices 0 --row irregular --row 13");
+    auto command = app.add_subcommand("grouped", "lists of tile products on a CUDA device, against its DGEMM rate");
+    add_device(command, o->bench.device, "number of one CUDA device (this table has no CPU part)");
+    command.add_flag("--peers", o->bench.peers,
+                     "time cuBLAS's DGEMM on the irregular row too, one call a product (of equal tiles its batched one "
+                     "is always timed)");
+    command.add_option("--row", o->bench.rows, "irregular 64 32 23 13 (default: all)")
+        .check(one_of({"irregular", "64", "32", "23", "13"}));
+    add_repeats(command, o->bench.repeats, "tflops: median of so many launches");
+    command.add_option("--shape", o->bench.shape, "one block shape for all tiles, 0 to 3 (default: by size)")
+        .check(between(0, 3));
+    add_common(command, o->common);
+    command.footer("Example: tessera bench grouped --devices 0 --row irregular --row 13");
     return [o] {
         o->bench.quiet = o->common.quiet;
         nlohmann::json result;

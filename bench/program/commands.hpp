@@ -6,18 +6,18 @@
 namespace tessera::app {
 
 /// Adds --devices, which takes one number, or none (-1).
-void add_device(CLI::App& command, int& device, const std::string& help);
+void add_device(Command command, int& device, const std::string& help);
 
-Action add_contractions(CLI::App& app);
-Action add_dense(CLI::App& app);
-Action add_grouped(CLI::App& app);
-Action add_latency(CLI::App& app);
-Action add_rectangular(CLI::App& app);
-Action add_run(CLI::App& app);
-Action add_sign(CLI::App& app);
-Action add_sparse(CLI::App& app);
-Action add_threads(CLI::App& app);
-Action add_transpose(CLI::App& app);
-Action add_triples(CLI::App& app);
+Action add_contractions(Command app);
+Action add_dense(Command app);
+Action add_grouped(Command app);
+Action add_latency(Command app);
+Action add_rectangular(Command app);
+Action add_run(Command app);
+Action add_sign(Command app);
+Action add_sparse(Command app);
+Action add_threads(Command app);
+Action add_transpose(Command app);
+Action add_triples(Command app);
 
 }  // namespace tessera::app

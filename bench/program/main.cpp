@@ -4,10 +4,10 @@
 
 int main(int argc, char** argv) {
     using namespace tessera;
-    CLI::App app("The benchmark tables.\n", "tessera bench");
-    app.footer("Example: tessera bench sparse --peers --json");
+    const app::AboutProgram about{"tessera bench", "The benchmark tables.\n",
+                                  "Example: tessera bench sparse --peers --json"};
     return app::run_commands(
-        app,
+        about,
         {app::add_contractions, app::add_dense, app::add_grouped, app::add_latency, app::add_rectangular, app::add_run,
          app::add_sign, app::add_sparse, app::add_threads, app::add_transpose, app::add_triples},
         argc, argv);
