@@ -24,6 +24,8 @@ fi
 mkdir -p "$stage/tessera-bundle/bench" "$stage/tessera-bundle/tests/cuda"
 cp "$here"/bench/*_device.sh "$here/bench/device_common.sh" "$stage/tessera-bundle/bench/"
 cp "$here/tests/cuda/command_line.sh" "$stage/tessera-bundle/tests/cuda/"
+mkdir -p "$stage/tessera-bundle/tests/data"
+cp "$here"/tests/data/df_energies.json "$stage/tessera-bundle/tests/data/"
 git -C "$here" describe --always --dirty --abbrev=12 --exclude='*' > "$stage/tessera-bundle/commit" 2> /dev/null || echo unknown > "$stage/tessera-bundle/commit"
 mkdir -p "$stage/tessera-bundle/share/tessera"
 cp -r "$here/machines" "$here/share/basis" "$here/share/molecules" "$stage/tessera-bundle/share/tessera/"

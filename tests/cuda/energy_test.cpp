@@ -1,6 +1,13 @@
 // Energies of molecules on a CUDA device: those of the cores, and the device did the work.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -95,6 +102,61 @@ TEST(CudaEnergyOnce, TriplesHaveTheSameBitsOnAnyEntries) {
         EXPECT_EQ(one.triples, three.triples);
         EXPECT_GT(one.device_triples_flops, 0);
     }
+}
+
+/// Of the sources, or of a bundle (scripts/bundle.sh).
+nlohmann::json references(const std::string& file) {
+    const auto molecules = std::filesystem::canonical(find_shared_data("molecules/h2o.xyz")).parent_path();
+    for (const char* up : {"../..", "../../.."})
+        if (std::ifstream in(molecules / up / "tests/data" / file); in) return nlohmann::json::parse(in);
+    return {};
+}
+
+/// Fitted energies of eight molecules: what other programs found; and from the same amplitudes (T) is that of the
+/// cores.
+TEST(CudaEnergyOnce, EightMoleculesAsPsi4AndPyscf) {
+    if (device::count() == 0) GTEST_SKIP() << "no CUDA device";
+    const auto all = references("df_energies.json");
+    ASSERT_TRUE(all.contains("energies"));
+    std::set<std::string> names;
+    double farthest = 0, from_cores = 0;
+    for (const auto& x : all["energies"]) {
+        const auto name = x["name"].get<std::string>();
+        names.insert(name);
+        EnergyOptions o;
+        o.integrals = IntegralKind::df;
+        o.basis = x["basis"].get<std::string>();
+        o.jkfit = x["jkfit"].get<std::string>();
+        o.rifit = x["rifit"].get<std::string>();
+        o.frozen_core = x["frozen"].get<int>() > 0;
+        const auto molecule = parse_xyz(x["xyz"].get<std::string>(), name);
+        const auto cores = energy(molecule, o);
+        o.here.devices = {0};
+        const auto there = energy(molecule, o);
+        EXPECT_TRUE(there.ccsd_on_device) << name;
+        o.device_from = 1e18;  // (T) alone
+        const auto triples = energy(molecule, o);
+        EXPECT_EQ(triples.ccsd, cores.ccsd) << name;
+        EXPECT_NEAR(triples.triples, cores.triples, 1e-12) << name;
+        EXPECT_EQ(triples.device_triples_flops, triples.triples_flops) << name;
+        from_cores = std::max(from_cores, std::abs(triples.triples - cores.triples));
+        for (const char* who : {"psi4", "pyscf"}) {
+            if (!x.contains(who)) continue;
+            SCOPED_TRACE(name + " " + o.basis + " " + who);
+            const auto near = [&](double value, const char* part, double within) {
+                const double expected = x[who][part].get<double>();
+                EXPECT_NEAR(value, expected, within) << part;
+                farthest = std::max(farthest, std::abs(value - expected));
+            };
+            near(there.rhf, "scf", 1e-8);
+            near(there.mp2, "mp2", 1e-7);
+            near(there.ccsd, "ccsd", 1e-7);
+            near(there.triples, "t", 1e-7);
+        }
+    }
+    EXPECT_GE(names.size(), 8U);
+    std::cout << names.size() << " molecules: " << farthest << " Eh from the references at most; (T) " << from_cores
+              << " Eh from that of the cores\n";
 }
 
 /// A budget with room for contractions, but not for the triples.

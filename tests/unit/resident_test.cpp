@@ -317,6 +317,39 @@ TEST(ResidentBudget, PlansKeepTheirPromiseWhenOthersCameMeanwhile) {
     EXPECT_THROW(execute(planned, a, a), BudgetError);
 }
 
+TEST(ResidentBudget, GapsTooShortForATensorRefuseNothing) {
+    constexpr std::int64_t kLimit = std::int64_t{1} << 30, kPieces = 64;
+    if (testing::back_end_is_missing()) GTEST_SKIP() << "no CUDA device";
+    const Stores stores(kLimit);
+    release_memory();
+    DeviceStore& store = device_store(0);
+    const auto before = store.used_bytes();
+    const auto room = testing::on_device ? device::free_bytes(0) - (std::int64_t{1} << 30) : kLimit;
+    const auto piece = room / kPieces / 512 * 512;
+    std::vector<DeviceStore::Memory> pieces;
+    for (int i = 0; i < kPieces; ++i) pieces.push_back(store.allocate(piece, "a piece"));
+    for (std::size_t i = 0; i < pieces.size(); i += 2) pieces[i] = nullptr;
+    // Half of the memory is free, a piece at a time. What is given lies nowhere else.
+    std::vector<DeviceStore::Memory> large;
+    for (int i = 0; i < 3; ++i) large.push_back(store.allocate(9 * piece, "a large tensor"));
+    const auto disjoint = [&](const DeviceStore::Memory& x, std::int64_t n, const DeviceStore::Memory& y) {
+        return !y || x == y || y.get() >= x.get() + n || x.get() >= y.get() + piece;
+    };
+    for (const auto& x : large) {
+        store.zero(x.get(), 9 * piece);
+        for (const auto& y : pieces) EXPECT_TRUE(disjoint(x, 9 * piece, y));
+        for (const auto& y : large) EXPECT_TRUE(disjoint(x, 9 * piece, y));
+    }
+    EXPECT_EQ(store.used_bytes() - before, (kPieces / 2 + 27) * piece);
+    EXPECT_THROW(store.allocate(9 * piece, "more than there is"), MachineError);
+    store.synchronize();
+    large.clear();
+    pieces.clear();
+    EXPECT_EQ(store.used_bytes(), before);
+    const auto all = store.allocate(kPieces * piece, "all of it");
+    store.synchronize();
+}
+
 TEST(ResidentFailures, SayWhatIsWrong) {
     ON_DEVICES();
     const auto shape = Shape::dense(TileGrid{Tiling{2, 3}, Tiling{3, 2}});

@@ -94,20 +94,30 @@ class CudaStore final : public DeviceStore {
         check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, id), "device attributes");
     }
 
+    /// From the pool; else from the driver itself: after thousands of allocations of many sizes a pool has refused a
+    /// large one while most of the memory was free, trimmed and with nothing under way.
     Memory allocate(std::int64_t bytes, const std::string& what) override {
         use();
         if (bytes == 0) return nullptr;
         void* memory = nullptr;
         const auto size = static_cast<std::size_t>(bytes);
-        auto status = cudaMallocFromPoolAsync(&memory, size, pool_, stream_);
-        if (status == cudaErrorMemoryAllocation) {  // what is kept may be in the wrong pieces
+        const auto refused = [](cudaError_t status) {
+            if (status != cudaErrorMemoryAllocation) return false;
             cudaGetLastError();
+            return true;
+        };
+        bool from_pool = true;
+        auto status = cudaMallocFromPoolAsync(&memory, size, pool_, stream_);
+        if (refused(status)) {
+            from_pool = false;
+            status = cudaMalloc(&memory, size);
+        }
+        if (refused(status)) {  // the pool keeps what others need
             check(cudaStreamSynchronize(stream_), "wait for the stream of tensors");
             cudaMemPoolTrimTo(pool_, 0);
-            status = cudaMallocFromPoolAsync(&memory, size, pool_, stream_);
+            status = cudaMalloc(&memory, size);
         }
-        if (status == cudaErrorMemoryAllocation) {
-            cudaGetLastError();
+        if (refused(status)) {
             std::size_t free = 0, total = 0;
             cudaMemGetInfo(&free, &total);
             throw MachineError("CUDA device " + std::to_string(id_) + ": " + what + ": no " + format_bytes(bytes) +
@@ -116,9 +126,10 @@ class CudaStore final : public DeviceStore {
         }
         check(status, "allocate");
         used_ += bytes;
-        return {static_cast<std::byte*>(memory), [this, bytes](std::byte* p) {
+        return {static_cast<std::byte*>(memory), [this, bytes, from_pool](std::byte* p) {
                     used_ -= bytes;
-                    if (cudaSetDevice(id_) == cudaSuccess) cudaFreeAsync(p, stream_);
+                    // cudaFree waits for all work of the device, so for that of the stream.
+                    if (cudaSetDevice(id_) == cudaSuccess) from_pool ? cudaFreeAsync(p, stream_) : cudaFree(p);
                     cudaGetLastError();
                 }};
     }
