@@ -207,7 +207,7 @@ Plan on_cores_of_one_rank(Inspection& in) {
 
 /// On one rank with devices the algorithms are told apart by their blocks: worst fit is published for stationary_b,
 /// patches of rows and columns for outer_product; whole columns are either's.
-Plan on_devices_of_one_rank(const Inspection& in, const std::optional<Assignment>& asked) {
+Plan on_devices_of_one_rank(Inspection& in, const std::optional<Assignment>& asked) {
     std::vector<std::int32_t> sums;
     for (std::size_t i = 0; i < in.sums.size(); ++i)
         if (in.sums[i].first < in.sums[i].last) sums.push_back(static_cast<std::int32_t>(i));
@@ -221,6 +221,19 @@ Plan on_devices_of_one_rank(const Inspection& in, const std::optional<Assignment
             if (row.blocks == published && row.algorithm != usual.algorithm) return row.assign(in);
         return usual;
     };
+    if (all.brief) {
+        auto& cut = all.ways.front();
+        finish_cut(in, cut);
+        const auto assignment = assignment_for(cut.blocks);
+        auto plan = write_last_plan(in, assignment, &cut);
+        PlanCandidate only{assignment.algorithm, assignment.reason, 0, cut.counted.seconds_predicted, true, true};
+        only.bytes_loaded = plan.counts.loaded_bytes;
+        only.blocks = plan.blocks;
+        plan.candidates = {std::move(only)};
+        plan.decided = "all fits, and products so small take less time than to weigh other ways";
+        if (!asked) list_others(plan);
+        return plan;
+    }
     // The best by counting first: what follows may then be left out.
     std::stable_sort(all.ways.begin(), all.ways.end(), [](const DeviceCut& x, const DeviceCut& y) {
         return x.counted.seconds_predicted < y.counted.seconds_predicted;

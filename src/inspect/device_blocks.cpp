@@ -18,6 +18,10 @@ namespace {
 // have room there, one in work while the others leave.
 constexpr std::int64_t kStayingBlocks = 16, kLeastStayingBytes = 256LL << 20;
 constexpr int kStayingRegions = 3;
+// To form, write and simulate the usual ways takes about so long for a product; of fewer products it is never long.
+constexpr double kBriefSeconds = 1e-6;
+constexpr std::size_t kBriefProducts = 4000;
+constexpr std::int64_t kBriefStrips = 8;
 
 std::int64_t device_budget(const Inspection& in) {
     return in.request.device_memory > 0 ? in.request.device_memory : in.machine.device.memory;
@@ -54,6 +58,7 @@ class Ways {
     }
 
     DeviceWays form() {
+        if (add_brief()) return std::move(out_);
         std::optional<BudgetError> refused;
         const auto attempt = [&](Blocks blocks, auto&& add) {
             try {
@@ -77,6 +82,35 @@ class Ways {
     struct Need {
         std::int64_t c, unit;  // of a block; of a chunk
     };
+
+    /// Many small products on one device that holds all of them: strips load nothing twice, and to weigh them against
+    /// other ways takes longer than any could save.
+    bool add_brief() {
+        const auto& m = in_.machine;
+        const auto products = in_.product.products.size();
+        if (devices_ > 1 || rule_ != Blocks::automatic || asked_.any() || made_b_ || !in_.stored(Operand::a) ||
+            products < kBriefProducts || most_kept(in_) > 0)
+            return false;
+        const double most = kBriefSeconds * static_cast<double>(products);
+        const double rate = m.device.gemm.flops_per_second, link = m.host_to_device.bytes_per_second;
+        if (rate > 0 && in_.product.flops * in_.flop_factor > most * rate) return false;
+        const auto operands = used().a + used().b;
+        if (link > 0 && static_cast<double>(operands) > most * link) return false;
+        DeviceCut way;
+        way.devices.resize(1);
+        auto& d = way.devices[0];
+        if (!strips_of(in_, sums_, used(), kBriefStrips, memory_, kStayingRegions, d)) return false;
+        d.distinct[0] = d.by_block[0] = used().a;
+        d.distinct[1] = d.by_block[1] = used().b;
+        way.limits = {memory_, 0, false, 0, 0, 0, true};
+        way.blocks = Blocks::strips;
+        way.counted.bytes_loaded = operands;
+        way.counted.seconds_predicted = std::max(rate > 0 ? in_.product.flops * in_.flop_factor / rate : 0,
+                                                 link > 0 ? static_cast<double>(operands) / link : 0);
+        out_.ways.push_back(std::move(way));
+        out_.nothing_twice = out_.brief = true;
+        return true;
+    }
 
     void add_neighbours() {
         const auto need = check(whole_columns() ? largest_column(false) : largest_tile(), largest_unit(false));
@@ -165,7 +199,7 @@ class Ways {
     void add_staying(const Need& need, std::int64_t share, std::int64_t n) {
         std::vector<DeviceLayout> one(1);
         if (devices_ == 1 && !asked_.block_rows && !asked_.block_cols &&
-            strips_of(in_, sums_, n, memory_, kStayingRegions, one[0])) {
+            strips_of(in_, sums_, used(), n, memory_, kStayingRegions, one[0])) {
             out_.ways.push_back(counted(Blocks::strips, std::move(one), need.unit, false));
             if (!every_) return;
         }
@@ -239,13 +273,16 @@ class Ways {
     bool whole_columns() const { return made_b_; }
 
     /// How many blocks a device's share of C is cut into if all that it is made of can stay on the device; else 1.
-    std::int64_t staying_blocks(std::int64_t share, std::int64_t least_c) const {
+    std::int64_t staying_blocks(std::int64_t share, std::int64_t least_c) {
         if (made_b_ || !in_.stored(Operand::a)) return 1;
         const auto n = std::min(kStayingBlocks, share / kLeastStayingBytes);
         if (n < 2) return 1;
         const auto c = kStayingRegions * std::max(least_c, share / n + share / (4 * n));
-        const auto operands = used_bytes(in_, sums_, Operand::a) + used_bytes(in_, sums_, Operand::b);
-        return c + operands <= memory_ ? n : 1;
+        return c + used().a + used().b <= memory_ ? n : 1;
+    }
+    const UsedBytes& used() {
+        if (!used_) used_ = used_bytes(in_, sums_);
+        return *used_;
     }
 
     std::int64_t largest_tile() const {
@@ -373,6 +410,7 @@ class Ways {
     int buffers_;  // for chunks, at least
     std::size_t most_rows_, most_cols_;
     std::int64_t total_c_ = 0;
+    std::optional<UsedBytes> used_;
     DeviceWays out_;
     std::vector<std::int32_t> seen_[2];
     std::int32_t stamp_ = 0;

@@ -59,22 +59,27 @@ std::vector<Block> patches_of(const Inspection& in, const std::vector<std::int32
 std::vector<Block> worst_fit(const Inspection& in, const std::vector<std::int32_t>& sums, int devices,
                              const BlockLimits& limits);
 
+/// Bytes of the tiles that have a product.
+struct UsedBytes {
+    std::int64_t a = 0, b = 0;
+};
+UsedBytes used_bytes(const Inspection& in, const std::vector<std::int32_t>& sums);
+
 /// One device where A and B stay: C in strips along the index of the larger operand, about one n-th each. The smaller
 /// one comes whole with the first strip, which is so long that its products take as long as its loads, and no longer:
 /// until it is done nothing leaves. False where that takes too much memory, with `regions` strips there at once, or
 /// there is too little to cut.
-bool strips_of(const Inspection& in, const std::vector<std::int32_t>& sums, std::int64_t n, std::int64_t memory,
-               int regions, DeviceLayout& out);
-/// Bytes of the tiles that have a product.
-std::int64_t used_bytes(const Inspection& in, const std::vector<std::int32_t>& sums, Operand o);
+bool strips_of(const Inspection& in, const std::vector<std::int32_t>& sums, const UsedBytes& used, std::int64_t n,
+               std::int64_t memory, int regions, DeviceLayout& out);
 
 struct ChunkLimits {
-    std::int64_t memory;  // of the device, for tiles
-    std::int64_t unit;    // the most that has to be in a chunk at once
-    bool b_held;          // tiles of B stay for their block
-    int buffers;          // for chunks, where the lookahead is given; else 0
-    std::int64_t chunk;   // bytes of a chunk, where given; else 0
-    int depth;            // of a chunk, at most
+    std::int64_t memory;      // of the device, for tiles
+    std::int64_t unit;        // the most that has to be in a chunk at once
+    bool b_held;              // tiles of B stay for their block
+    int buffers;              // for chunks, where the lookahead is given; else 0
+    std::int64_t chunk;       // bytes of a chunk, where given; else 0
+    int depth;                // of a chunk, at most
+    bool whole_sums = false;  // all tiles stay, and no sum is cut: products in the order of C
 };
 
 /// One way to form the blocks of a rank's devices.
@@ -105,6 +110,7 @@ struct DeviceWays {
     std::vector<DeviceCut> ways;  // one at least; not yet cut into chunks
     std::vector<Blocks> refused;  // those that take more memory than there is
     bool nothing_twice = false;   // one of them loads no tile twice: no way can load less
+    bool brief = false;           // the only way: to weigh others would take longer than the products
 };
 /// The ways that were asked for. Without `every`, none that cannot load less than one that is there.
 /// Throws BudgetError where a device's memory is too small for all of them.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.hpp"
 #include "inspect/device_blocks.hpp"
 #include "machine/device_layout.hpp"
 
@@ -40,7 +41,12 @@ class ChunkCutter {
         settle();
         for (auto& s : seen_) std::fill(s.begin(), s.end(), -1);
         for (int o = 0; o < 2; ++o) came_[o].assign(stays_[o] ? seen_[o].size() : 0, false);
-        chain_of_.assign(in_.sums.size(), -1);
+        if (limits_.whole_sums) {
+            ensure(stays_[0] && stays_[1], "whole sums, but their operands do not stay");
+            seen_k_.assign(in_.bytes(Operand::b).size(), -1);
+        } else {
+            chain_of_.assign(in_.sums.size(), -1);
+        }
         std::size_t chunks = 0;
         for (std::size_t b = 0; b < d_.blocks.size(); ++b) {
             cut_block(b);
@@ -137,7 +143,37 @@ class ChunkCutter {
         return sum;
     }
 
+    /// Whole sums as they stand: nothing leaves, so no order of products would load less.
+    void cut_by_sums(std::size_t number) {
+        auto& block = d_.blocks[number];
+        Chunk chunk;
+        std::int64_t filled = 0, brought = 0;
+        auto most = cap(number, 0, 0);
+        int depth = 0;
+        ++stamp_;
+        const auto close = [&] {
+            d_.depth = std::max(d_.depth, std::exchange(depth, 0));
+            if (!chunk.chains.empty()) block.chunks.push_back(std::exchange(chunk, {}));
+            most = cap(number, block.chunks.size(), 0);
+            brought = 0;
+            ++stamp_;
+        };
+        for (const auto i : block.sums) {
+            const auto& sum = in_.sums[i];
+            for (auto p = sum.first; p < sum.last; ++p) {
+                const auto& product = in_.product.products[p];
+                bring(0, product.a, chunk, filled, brought);
+                bring(1, product.b, chunk, filled, brought);
+                depth += std::exchange(seen_k_[in_.product.k(p)], stamp_) != stamp_;
+            }
+            chunk.chains.push_back({i, static_cast<std::int32_t>(sum.last - sum.first)});
+            if (brought >= most) close();
+        }
+        close();
+    }
+
     void cut_block(std::size_t number) {
+        if (limits_.whole_sums) return cut_by_sums(number);
         auto& block = d_.blocks[number];
         const auto entries = order_of(block);
         auto to_come = bytes_of(entries);
@@ -263,7 +299,7 @@ class ChunkCutter {
     bool made_b_;
     DeviceLayout& d_;
     const std::int64_t* bytes_[2];
-    std::vector<std::int32_t> seen_[2], chain_of_;
+    std::vector<std::int32_t> seen_[2], chain_of_, seen_k_;
     std::vector<bool> came_[2];  // of the tiles that stay
     bool stays_[2] = {false, false};
     std::int64_t cap_ = 0;

@@ -43,22 +43,22 @@ std::size_t first_strip(const Inspection& in, const std::vector<Line>& lines, st
 
 }  // namespace
 
-std::int64_t used_bytes(const Inspection& in, const std::vector<std::int32_t>& sums, Operand o) {
-    const auto& bytes = in.bytes_on_device(o);
-    std::vector<bool> used(bytes.size());
-    std::int64_t sum = 0;
+UsedBytes used_bytes(const Inspection& in, const std::vector<std::int32_t>& sums) {
+    UsedBytes out;
+    std::vector<std::uint8_t> used_a(in.bytes(Operand::a).size()), used_b(in.bytes(Operand::b).size());
     for (auto i : sums)
         for (auto p = in.sums[i].first; p < in.sums[i].last; ++p) {
-            const auto t = in.tile_of(o, p);
-            if (!used[t]) sum += bytes[t];
-            used[t] = true;
+            const auto& product = in.product.products[p];
+            used_a[product.a] = used_b[product.b] = 1;
         }
-    return sum;
+    for (std::size_t t = 0; t < used_a.size(); ++t) out.a += used_a[t] * in.bytes_on_device(Operand::a)[t];
+    for (std::size_t t = 0; t < used_b.size(); ++t) out.b += used_b[t] * in.bytes_on_device(Operand::b)[t];
+    return out;
 }
 
-bool strips_of(const Inspection& in, const std::vector<std::int32_t>& sums, std::int64_t n, std::int64_t memory,
-               int regions, DeviceLayout& out) {
-    const auto a = used_bytes(in, sums, Operand::a), b = used_bytes(in, sums, Operand::b);
+bool strips_of(const Inspection& in, const std::vector<std::int32_t>& sums, const UsedBytes& used, std::int64_t n,
+               std::int64_t memory, int regions, DeviceLayout& out) {
+    const auto [a, b] = used;
     const bool columns = a <= b;
     std::vector<Line> lines(static_cast<std::size_t>(columns ? in.cols : in.rows));
     std::int64_t total = 0;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/parallel.hpp"
 #include "inspect/device_turns.hpp"
 #include "inspect/plan_writer.hpp"
 
@@ -12,6 +13,7 @@ namespace tessera {
 namespace {
 
 constexpr std::int64_t kPieceBytes = 128LL << 20;    // of one load or copy
+constexpr std::int64_t kChains = 1024;               // whose products' places are worth a thread's turn
 constexpr std::int64_t kLeavingBytes = 512LL << 20;  // of sums that a compute step completes: the first leave early
 
 template <class T>
@@ -491,6 +493,7 @@ void DeviceWorker::emit_compute(int d, std::size_t t) {
         complete.clear();
         complete_bytes = 0;
     };
+    const auto first_chain = plan.chains.size();
     for (const auto& ch : block.chunks[c].chains) {
         if (complete_bytes >= kLeavingBytes) finish_step();
         const auto& s = in_.sums[ch.sum];
@@ -505,12 +508,16 @@ void DeviceWorker::emit_compute(int d, std::size_t t) {
             complete.push_back(ch.sum);
             complete_bytes += in_.bytes_on_device(Operand::c)[s.c];
         }
-        for (auto p = chain.first_product; p < chain.first_product + ch.products; ++p) {
-            const auto& product = in_.product.products[p];
-            plan.places[p] = {in_.in_place(Operand::a, product.a, d) ? -1 : lane.now[0][product.a],
-                              in_.in_place(Operand::b, product.b, d) ? -1 : lane.now[1][product.b]};
-        }
     }
+    parallel_for(static_cast<std::int64_t>(plan.chains.size() - first_chain), in_.request.planning_threads, kChains,
+                 [&](std::int64_t i) {
+                     const auto& chain = plan.chains[first_chain + static_cast<std::size_t>(i)];
+                     for (auto p = chain.first_product; p < chain.first_product + chain.products; ++p) {
+                         const auto& product = in_.product.products[p];
+                         plan.places[p] = {in_.in_place(Operand::a, product.a, d) ? -1 : lane.now[0][product.a],
+                                           in_.in_place(Operand::b, product.b, d) ? -1 : lane.now[1][product.b]};
+                     }
+                 });
     finish_step();
 }
 

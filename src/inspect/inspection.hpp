@@ -113,6 +113,6 @@ struct DeviceCut;
 /// chunks, which the plan takes over; without it each rank has the best by counting.
 Plan write_plan(const Inspection& in, const Assignment& assignment, DeviceCut* cut = nullptr);
 /// The same, where no other plan is written: it takes the list of products over.
-Plan write_last_plan(Inspection& in, const Assignment& assignment);
+Plan write_last_plan(Inspection& in, const Assignment& assignment, DeviceCut* cut = nullptr);
 
 }  // namespace tessera

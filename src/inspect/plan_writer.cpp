@@ -19,6 +19,17 @@ std::int32_t PlanWriter::add_step(StepKind kind, int rank, int device, int peer,
                                   std::vector<std::int32_t> after) {
     std::sort(after.begin(), after.end());
     after.erase(std::unique(after.begin(), after.end()), after.end());
+    const auto step = add_step_after(-1, kind, rank, device, peer, begin, end);
+    for (auto d : after)
+        if (d >= 0) {
+            plan.dependencies.push_back(d);
+            ++plan.steps.back().dependencies;
+        }
+    return step;
+}
+
+std::int32_t PlanWriter::add_step_after(std::int32_t after, StepKind kind, int rank, int device, int peer,
+                                        std::int64_t begin, std::int64_t end) {
     PlanStep s;
     s.kind = kind;
     s.rank = rank;
@@ -27,11 +38,10 @@ std::int32_t PlanWriter::add_step(StepKind kind, int rank, int device, int peer,
     s.begin = begin;
     s.end = end;
     s.first_dependency = static_cast<std::int64_t>(plan.dependencies.size());
-    for (auto d : after)
-        if (d >= 0) {
-            plan.dependencies.push_back(d);
-            ++s.dependencies;
-        }
+    if (after >= 0) {
+        plan.dependencies.push_back(after);
+        s.dependencies = 1;
+    }
     plan.steps.push_back(s);
     return static_cast<std::int32_t>(plan.steps.size()) - 1;
 }
@@ -39,7 +49,7 @@ std::int32_t PlanWriter::add_step(StepKind kind, int rank, int device, int peer,
 void PlanWriter::add_finish(std::int32_t sum, std::int32_t after) {
     const auto at = static_cast<std::int64_t>(plan.finish_sums.size());
     plan.finish_sums.push_back(sum);
-    add_step(StepKind::finish, plan.sums[sum].rank, -1, -1, at, at + 1, {after});
+    add_step_after(after, StepKind::finish, plan.sums[sum].rank, -1, -1, at, at + 1);
 }
 
 void PlanWriter::add_finish_on(int device, const std::vector<std::int32_t>& sums, std::int32_t after) {
@@ -556,8 +566,8 @@ Plan write_plan(const Inspection& in, const Assignment& assignment, DeviceCut* c
     return PlanWriter(in, assignment, cut).write();
 }
 
-Plan write_last_plan(Inspection& in, const Assignment& assignment) {
-    return PlanWriter(in, assignment, nullptr, &in).write();
+Plan write_last_plan(Inspection& in, const Assignment& assignment, DeviceCut* cut) {
+    return PlanWriter(in, assignment, cut, &in).write();
 }
 
 }  // namespace tessera

@@ -61,6 +61,9 @@ class PlanWriter {
 
     std::int32_t add_step(StepKind kind, int rank, int device, int peer, std::int64_t begin, std::int64_t end,
                           std::vector<std::int32_t> after);
+    /// The same after one step, or after none (-1).
+    std::int32_t add_step_after(std::int32_t after, StepKind kind, int rank, int device, int peer, std::int64_t begin,
+                                std::int64_t end);
     /// A finish step for a sum that is the stored result tile.
     void add_finish(std::int32_t sum, std::int32_t after);
     /// The same for sums that are result tiles stored on a device.

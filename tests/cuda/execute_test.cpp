@@ -46,6 +46,8 @@ TYPED_TEST(CudaExecute, TensorsWithSymmetry) { testing::tensors_with_symmetry<Ty
 
 TYPED_TEST(CudaExecute, SameBitsForAnyBudgetAndNumberOfDevices) { testing::same_bits<TypeParam>(cuda_devices(), 4, 6); }
 
+TYPED_TEST(CudaExecute, ManySmallProducts) { testing::many_small_products<TypeParam>(cuda_devices()); }
+
 class CudaExecuteOnce : public CudaExecute<double> {};
 
 TEST_F(CudaExecuteOnce, LargerTiles) {

@@ -293,6 +293,56 @@ void same_bits(const OpenDevices& open, std::int64_t most_tiles, std::int64_t mo
             }
 }
 
+/// Thousands of small products on a device that holds all of them: the planner weighs nothing, forms strips, and the
+/// bits are those of any other way.
+template <Scalar T>
+void many_small_products(const OpenDevices& open) {
+    Random r(37);
+    struct Product {
+        const char* spec;
+        int free, contracted;  // tiles
+        const char* c;
+    };
+    for (const auto& p :
+         {Product{"mk,kn->mn", 22, 22, ""}, Product{"km,nk->nm", 22, 22, ""}, Product{"mk,nk->mn", 30, 22, "mn=nm"},
+          Product{"hmk,hkn->hmn", 13, 9, ""}, Product{"mk,kn->mn", 9, 220, ""}}) {
+        SCOPED_TRACE(p.spec);
+        DeviceCase<T> c;
+        c.spec = p.spec;
+        const ContractionSpec spec(c.spec);
+        std::map<char, Tiling> tilings;
+        for (const char l : spec.a() + spec.b()) {
+            std::vector<std::int64_t> extents;
+            for (int t = 0; t < (l == 'k' ? p.contracted : p.free); ++t) extents.push_back(pick(r, 1, 3));
+            tilings.try_emplace(l, Tiling::from_sizes(extents));
+        }
+        if (*p.c) tilings['n'] = tilings['m'];
+        const auto grid = [&](const std::string& labels) {
+            std::vector<Tiling> t;
+            for (const char l : labels) t.push_back(tilings[l]);
+            return TileGrid(t);
+        };
+        c.a = Tensor<T>::random(random_shape(r, grid(spec.a()), 0.7), r());
+        c.b = *p.c ? c.a : Tensor<T>::random(random_shape(r, grid(spec.b()), 0.7), r());
+        c.old = Tensor<T>::random(random_shape(r, grid(spec.c()), 0.5), r());
+        c.symmetry_c = p.c;
+        c.adds = !*p.c;
+        c.beta = T(RealOf<T>(c.adds ? 0.5 : 0));
+        const auto all_fits = run_case(c, open);
+        ASSERT_GT(all_fits.plan.products.size(), 4000U);
+        EXPECT_EQ(all_fits.plan.blocks, std::vector{Blocks::strips});
+        for (const auto& candidate : all_fits.plan.candidates) EXPECT_FALSE(candidate.simulated);
+        if (!*p.c) expect_right(c, all_fits.c);
+        c.budget = smallest_budget(c);
+        const auto tight = run_case(c, open);
+        EXPECT_NE(tight.plan.blocks, all_fits.plan.blocks);
+        EXPECT_TRUE(tight.c == all_fits.c);
+        c.budget *= 4;
+        c.devices = 2;
+        EXPECT_TRUE(run_case(c, open).c == all_fits.c);
+    }
+}
+
 /// Tiles that are seen in others come to devices as they are seen: the bits are those of whole operands.
 template <Scalar T>
 void tensors_with_symmetry(const OpenDevices& open, int trials, int most_devices) {

@@ -44,6 +44,8 @@ TYPED_TEST(HostDevices, TensorsWithSymmetry) { testing::tensors_with_symmetry<Ty
 
 TEST(HostDevicesOnce, SameBitsForAnyBudgetAndNumberOfDevices) { testing::same_bits<double>(host_devices(20), 4, 4); }
 
+TEST(HostDevicesOnce, ManySmallProducts) { testing::many_small_products<double>(host_devices(0)); }
+
 TEST(HostDevicesOnce, DeviceCodeOfATileSource) {
     testing::device_code(
         host_devices(50),
