@@ -263,7 +263,9 @@ void random_einsums(std::uint64_t seed, int trials) {
         }
         left_out += filtered.report.left_out > 0;
     }
-    EXPECT_GT(left_out, 0);
+    if (testing::trials(trials) >= 10) {
+        EXPECT_GT(left_out, 0);
+    }
 }
 
 TEST(ContractAcrossRanks, EinsumsHaveTheSameBits) {
