@@ -263,7 +263,7 @@ void random_einsums(std::uint64_t seed, int trials) {
         }
         left_out += filtered.report.left_out > 0;
     }
-    if (testing::trials(trials) >= 10) {
+    if (!testing::on_device) {  // which has few trials
         EXPECT_GT(left_out, 0);
     }
 }

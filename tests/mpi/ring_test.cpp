@@ -48,6 +48,13 @@ std::int64_t smallest(std::int64_t Resources::*memory, const Tensor<T>& a, const
     return 0;
 }
 
+/// Of a device: what comes for one turn is in the ring at once.
+template <Scalar T>
+std::int64_t for_many_turns(const Tensor<T>& a, const ContractOperand<T>& b, const Resources& here,
+                            const PlanOptions& how) {
+    return 2 * smallest<T>(&Resources::device_memory, a, b, here, how);
+}
+
 template <Scalar T>
 void through_a_ring(std::uint64_t seed, int trials) {
     TESSERA_SKIP_WITHOUT_BACK_END();
@@ -75,10 +82,7 @@ void through_a_ring(std::uint64_t seed, int trials) {
         auto here = testing::back_end_resources();
         here.threads = 1 + trial % 2;
         const auto want = contract<T>("ik,kj->ij", a1, b1, here);
-        if (testing::on_device) {  // in many turns: what comes for one of them is in the ring at once
-            here.device_memory = 2 * smallest<T>(&Resources::device_memory, a, second, here, how);
-            ASSERT_GT(here.device_memory, 0);
-        }
+        if (testing::on_device) here.device_memory = for_many_turns<T>(a, second, here, how);
         const auto whole = plan<T>("ik,kj->ij", a, second, here, {}, how);
         how.algorithm = whole.plan().algorithm;
         const auto least = smallest<T>(&Resources::memory, a, second, here, how);
@@ -127,6 +131,7 @@ TEST(RingAcrossRanks, NotMuchMoreThanItsOwnTiles) {
         const auto want = contract<double>("ik,kj->ij", a1, b1, here);
         PlanOptions how;  // where the result lies decides who has how much of his own
         how.algorithm = Algorithm::outer_product;
+        if (testing::on_device) here.device_memory = for_many_turns<double>(a, b, here, how);
         const auto own = own_bytes(plan<double>("ik,kj->ij", a, b, here, {}, how).plan());
         here.memory = own * 13 / 10;
         const auto planned = plan<double>("ik,kj->ij", a, b, here, {}, how);
@@ -136,7 +141,7 @@ TEST(RingAcrossRanks, NotMuchMoreThanItsOwnTiles) {
         if (ranks.size() == 1) continue;
         here.memory = own;
         try {
-            plan<double>("ik,kj->ij", a, b, here, {}, how);
+            contract<double>("ik,kj->ij", a, b, here, {}, how);
             ADD_FAILURE() << "not refused";
         } catch (const BudgetError& e) {
             EXPECT_GT(e.smallest_bytes(), own);
