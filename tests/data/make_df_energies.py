@@ -7,13 +7,10 @@ All take their auxiliary sets from share/basis. psi4 makes every Fock matrix wit
 with rifit; PySCF's CCSD takes one set for all.
 """
 import json
-import pathlib
-import re
-import subprocess
 import sys
-import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from reference_programs import ROOT, psi4, xyz
+
 SETTINGS = "scf_type df, mp2_type df, cc_type df, qc_module fnocc, symmetry c1, e 1e-10, d 1e-9, r 1e-8"
 H2O = "O 0 0 0.1173|H 0 0.7572 -0.4692|H 0 -0.7572 -0.4692"
 CH4 = "C 0 0 0|H 0.6276 0.6276 0.6276|H -0.6276 -0.6276 0.6276|H -0.6276 0.6276 -0.6276|H 0.6276 -0.6276 -0.6276"
@@ -34,38 +31,6 @@ CASES = [
     ("h2o", "def2-svp", "def2-universal-jkfit", "def2-universal-jkfit", 1, H2O),
     ("ch4", "cc-pvdz", "cc-pvdz-rifit", "cc-pvdz-rifit", 1, CH4),
 ]
-INPUT = """
-memory 1 gb
-set_num_threads(1)
-molecule {{
-0 1
-{atoms}
-units angstrom
-symmetry c1
-no_reorient
-no_com
-}}
-set {{
-basis {basis}
-df_basis_scf {jkfit}
-df_basis_mp2 {rifit}
-df_basis_cc {rifit}
-scf_type df
-mp2_type df
-cc_type df
-qc_module fnocc
-num_frozen_docc {frozen}
-e_convergence 1e-10
-d_convergence 1e-9
-r_convergence 1e-8
-}}
-e = energy('ccsd(t)')
-for key in ('SCF TOTAL ENERGY', 'MP2 CORRELATION ENERGY', 'CCSD CORRELATION ENERGY', '(T) CORRECTION ENERGY'):
-    print_out('FOUND %s = %.12f\\n' % (key, variable(key)))
-"""
-KEYS = ("SCF TOTAL ENERGY", "MP2 CORRELATION ENERGY", "CCSD CORRELATION ENERGY", "(T) CORRECTION ENERGY")
-
-
 def gbs(name):
     """Ours as psi4 reads it: numbers with points and exponents, and a name that it does not know."""
     def line(text):
@@ -74,18 +39,12 @@ def gbs(name):
     return "spherical\n" + "\n".join(line(x) for x in (ROOT / f"share/basis/{name}.g94").read_text().splitlines() if not x.startswith("!")) + "\n"
 
 
-def psi4(basis, jkfit, rifit, frozen, atoms):
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder)
-        for name in {jkfit, rifit}:
-            (path / f"ours-{name}.gbs").write_text(gbs(name))
-        (path / "input.dat").write_text(INPUT.format(atoms=atoms, basis=basis, jkfit=f"ours-{jkfit}", rifit=f"ours-{rifit}", frozen=frozen))
-        done = subprocess.run(["psi4", "-n", "1", "-s", folder, "input.dat", "output.dat"], cwd=folder, capture_output=True, text=True)
-        out = (path / "output.dat").read_text() if (path / "output.dat").exists() else ""
-        if done.returncode != 0:
-            raise SystemExit(f"psi4 failed:\n{done.stderr[-2000:]}{out[-3000:]}")
-    found = dict(re.findall(r"FOUND (.*?) = (-?\d+\.\d+)", out))
-    return dict(zip(("scf", "mp2", "ccsd", "t"), (float(found[k]) for k in KEYS)))
+def by_psi4(basis, jkfit, rifit, frozen, atoms):
+    settings = {"basis": basis, "df_basis_scf": f"ours-{jkfit}", "df_basis_mp2": f"ours-{rifit}", "df_basis_cc": f"ours-{rifit}",
+                "scf_type": "df", "mp2_type": "df", "cc_type": "df", "qc_module": "fnocc", "num_frozen_docc": frozen,
+                "e_convergence": "1e-10", "d_convergence": "1e-9", "r_convergence": "1e-8"}
+    files = {f"ours-{name}.gbs": gbs(name) for name in {jkfit, rifit}}
+    return psi4("ccsd(t)", settings, atoms, ("scf", "mp2", "ccsd", "t"), files=files)[0]
 
 
 def shells(name, element):
@@ -117,12 +76,11 @@ def pyscf(basis, fit, frozen, atoms):
 def main():
     energies = []
     for name, basis, jkfit, rifit, frozen, atoms in CASES:
-        lines = atoms.split("|")
-        case = {"name": name, "basis": basis, "jkfit": jkfit, "rifit": rifit, "frozen": frozen, "xyz": f"{len(lines)}\n{name}\n" + "\n".join(lines) + "\n"}
+        case = {"name": name, "basis": basis, "jkfit": jkfit, "rifit": rifit, "frozen": frozen, "xyz": xyz(name, atoms)}
         if len(sys.argv) > 1 and name not in sys.argv[1:]:
             continue
         if basis != "sto-3g":  # psi4's fnocc wants more virtual orbitals than occupied ones
-            case["psi4"] = psi4(basis, jkfit, rifit, frozen, "\n".join(lines))
+            case["psi4"] = by_psi4(basis, jkfit, rifit, frozen, atoms)
         if jkfit == rifit:
             case["pyscf"] = pyscf(basis, jkfit, frozen, atoms)
         energies.append(case)

@@ -7,13 +7,10 @@ UHF solutions of PySCF are followed until its stability analysis finds none lowe
 semicanonical orbitals.
 """
 import json
-import pathlib
-import re
-import subprocess
 import sys
-import tempfile
 
-ANGSTROM = 0.52917721067
+from reference_programs import placed, psi4, xyz
+
 # name, multiplicity, frozen orbitals in cc-pvdz (none in def2-svp), whether psi4's ROHF is wanted, atoms
 CASES = [
     ("o2", 3, 2, True, "O 0 0 0|O 0 0 1.2075"),
@@ -29,39 +26,10 @@ CASES = [
     ("c3h5", 2, 3, False, "C 0 0 0.4430|C 0 1.2250 -0.1960|C 0 -1.2250 -0.1960|H 0 0 1.5330|H 0 1.2960 -1.2800|"
                           "H 0 -1.2960 -1.2800|H 0 2.1540 0.3580|H 0 -2.1540 0.3580"),
 ]
-INPUT = """
-memory 2 gb
-set_num_threads(1)
-molecule {{
-0 {multiplicity}
-{atoms}
-units angstrom
-symmetry c1
-no_reorient
-no_com
-}}
-set {{
-reference rohf
-basis {basis}
-scf_type pk
-mp2_type conv
-cc_type conv
-qc_module ccenergy
-num_frozen_docc {frozen}
-e_convergence 1e-10
-d_convergence 1e-9
-r_convergence 1e-8
-}}
-e = energy('ccsd(t)')
-for key in ('SCF TOTAL ENERGY', 'CCSD CORRELATION ENERGY', '(T) CORRECTION ENERGY'):
-    print_out('FOUND %s = %.12f\\n' % (key, variable(key)))
-"""
-
 
 def by_pyscf(multiplicity, atoms, basis, frozen):
     from pyscf import cc, gto, mp, scf
-    place = [(w[0], [float(x) / ANGSTROM for x in w[1:]]) for w in (a.split() for a in atoms.split("|"))]
-    mol = gto.M(atom=place, unit="Bohr", basis=basis, spin=multiplicity - 1, verbose=0)
+    mol = gto.M(atom=placed(atoms), unit="Bohr", basis=basis, spin=multiplicity - 1, verbose=0)
     mf = scf.UHF(mol)
     mf.conv_tol, mf.conv_tol_grad = 1e-12, 1e-8
     mf.kernel()
@@ -94,15 +62,10 @@ def by_pyscf(multiplicity, atoms, basis, frozen):
 
 
 def by_psi4(multiplicity, atoms, basis, frozen):
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder)
-        text = INPUT.format(multiplicity=multiplicity, atoms="\n".join(atoms.split("|")), basis=basis, frozen=frozen)
-        (path / "input.dat").write_text(text)
-        subprocess.run(["psi4", "-n", "1", "-s", folder, "input.dat", "output.dat"], cwd=folder, check=True,
-                       stdout=subprocess.DEVNULL)
-        found = dict(re.findall(r"FOUND (.*?) = (-?\d+\.\d+)", (path / "output.dat").read_text()))
-    return {name: float(found[key]) for name, key in
-            (("scf", "SCF TOTAL ENERGY"), ("ccsd", "CCSD CORRELATION ENERGY"), ("t", "(T) CORRECTION ENERGY"))}
+    settings = {"reference": "rohf", "basis": basis, "scf_type": "pk", "mp2_type": "conv", "cc_type": "conv",
+                "qc_module": "ccenergy", "num_frozen_docc": frozen, "e_convergence": "1e-10", "d_convergence": "1e-9",
+                "r_convergence": "1e-8"}
+    return psi4("ccsd(t)", settings, atoms, ("scf", "ccsd", "t"), multiplicity=multiplicity)[0]
 
 
 def main():
@@ -112,9 +75,8 @@ def main():
         if sys.argv[1:] and name not in sys.argv[1:]:
             continue
         for basis, frozen in (("cc-pvdz", core), ("def2-svp", 0)):
-            lines = atoms.split("|")
             case = {"name": name, "basis": basis, "multiplicity": multiplicity, "frozen": frozen,
-                    "xyz": f"{len(lines)}\n{name}\n" + "\n".join(lines) + "\n",
+                    "xyz": xyz(name, atoms),
                     "uhf": by_pyscf(multiplicity, atoms, basis, frozen)}
             if rohf and name != "c2h5" or rohf and basis == "cc-pvdz":
                 case["rohf"] = by_psi4(multiplicity, atoms, basis, frozen)
