@@ -160,6 +160,15 @@ nlohmann::json to_json(const Options& o, const chem::EnergyResult& r) {
     if (r.ccsd_dipole) j["ccsd_dipole"] = *r.ccsd_dipole;
     j["open_shell"] = nullptr;
     if (r.open) j["open_shell"] = to_json(*r.open, o.energy.method);
+    j["fno"] = nullptr;
+    if (r.fno)
+        j["fno"] = {{"threshold", *o.energy.fno},
+                    {"virtual", r.fno->all},
+                    {"kept", r.fno->kept},
+                    {"occupation", r.fno->occupation},
+                    {"occupation_kept", r.fno->occupation_kept},
+                    {"correction", r.fno->correction},
+                    {"seconds", r.fno_seconds}};
     // What was not asked for is not zero.
     const auto m = o.energy.method;
     if (m == chem::Method::rhf) j["mp2"] = nullptr;
@@ -207,8 +216,8 @@ nlohmann::json to_json(const Options& o, const chem::NotConverged& e) {
     auto j = to_json(o, e.result());
     for (const char* energy : {"ccsd", "triples", "total", "t1_diagnostic"}) j[energy] = nullptr;
     if (e.where() == "scf")
-        for (const char* unknown :
-             {"nuclear", "rhf", "reference_energy", "mp2", "orbitals", "smallest_overlap", "dipole", "open_shell"})
+        for (const char* unknown : {"nuclear", "rhf", "reference_energy", "mp2", "orbitals", "smallest_overlap",
+                                    "dipole", "open_shell", "fno"})
             j[unknown] = nullptr;
     if (j.contains("screening"))  // counted after the last iteration
         for (const char* unknown : {"tiles", "tiles_made", "energy_change"}) j["screening"][unknown] = nullptr;
@@ -246,7 +255,15 @@ std::string summary(const Options& o, const chem::EnergyResult& r) {
     }
     if (m == Method::ccsd_t) {
         line("(T) correction", r.triples);
-        line("CCSD(T) total", r.total);
+        line("CCSD(T) total", r.rhf + r.ccsd + r.triples);
+    }
+    if (r.fno) {
+        const auto& f = *r.fno;
+        line("MP2 beyond these orbitals", f.correction);
+        line("corrected total", r.total);
+        out += fmt::format("{:<28}{:>20}\n", "virtual orbitals kept",
+                           r.open ? fmt::format("{} of {}, {} of {}", f.kept[0], f.all[0], f.kept[1], f.all[1])
+                                  : fmt::format("{} of {}", f.kept[0], f.all[0]));
     }
     if (r.t1_diagnostic > 0)
         out += fmt::format("{:<28}{:>20.4f}{}\n", "T1 diagnostic", r.t1_diagnostic,
@@ -335,7 +352,7 @@ void take_keywords(Options& o, const QcSchema& schema) {
                         "{}: keyword {} is {}: 1 to 1000000 is needed", schema.name, key, value.dump());
             to = value.template get<To>();
         };
-        double filter = 0;
+        double number = 0;
         if (name == "frozen_core")
             take(e.frozen_core);
         else if (name == "converge")
@@ -355,11 +372,14 @@ void take_keywords(Options& o, const QcSchema& schema) {
         else if (name == "tile")
             take(e.tile);
         else if (name == "filter") {
-            take(filter);
-            o.filter = filter;
+            take(number);
+            o.filter = number;
+        } else if (name == "fno") {
+            take(number);
+            e.fno = number;
         } else {
             user_error(
-                "{}: unknown keyword '{}': there are abcd, converge, filter, frozen_core, integrals, jkfit, "
+                "{}: unknown keyword '{}': there are abcd, converge, filter, fno, frozen_core, integrals, jkfit, "
                 "max_iterations, rifit, screen and tile",
                 schema.name, name);
         }
@@ -470,6 +490,9 @@ Action add_energy(Command app) {
     command.add_flag(
         "--dipole", e.dipole,
         "of uhf and rohf: the dipole moment of CCSD, from the Lambda equations (orbitals stay as they are)");
+    command.add_option("--fno", e.fno,
+                       "of ccsd and ccsd(t): leave out natural orbitals of MP2 with a lower occupation than this "
+                       "(1e-4, say; they range from 0 to 2), and correct the energy by MP2");
     command.add_option("--converge", e.converge, "energy change and residual to reach").show_default();
     command.add_option("--max-iterations", e.max_iterations, "of the SCF and of CCSD, each, in this run")
         .show_default()
@@ -510,16 +533,16 @@ Action add_energy(Command app) {
     add_common(command, o->common);
     command.footer("Example: tessera energy share/molecules/h2o.xyz --basis cc-pvdz --method 'ccsd(t)' --frozen-core");
     for (const char* of_molecules :
-         {"--multiplicity", "--level-shift", "--damping", "--stability", "--dipole", "--fcidump-out", "--basis",
-          "--basis-folder", "--integrals", "--jkfit", "--rifit", "--frozen-core", "--charge", "--abcd", "--scf",
-          "--screen", "--checkpoint", "--scratch"}) {
+         {"--multiplicity", "--level-shift", "--damping", "--stability", "--dipole", "--fno", "--fcidump-out",
+          "--basis", "--basis-folder", "--integrals", "--jkfit", "--rifit", "--frozen-core", "--charge", "--abcd",
+          "--scf", "--screen", "--checkpoint", "--scratch"}) {
         fcidump.excludes(of_molecules);
         trexio.excludes(of_molecules);
     }
     // The question says it.
     for (const char* asked : {"--basis", "--integrals", "--jkfit", "--rifit", "--method", "--frozen-core", "--charge",
                               "--multiplicity", "--reference", "--converge", "--max-iterations", "--abcd", "--scf",
-                              "--screen", "--filter", "--tile", "--checkpoint"})
+                              "--screen", "--filter", "--fno", "--tile", "--checkpoint"})
         qcschema.excludes(asked);
     return [o] { run(*o); };
 }

@@ -3,33 +3,24 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <numeric>
 #include <optional>
 
 #include "base/check.hpp"
-#include "base/clock.hpp"
-#include "base/hash.hpp"
 #include "base/parallel.hpp"
 #include "base/units.hpp"
-#include "chem/checkpoint.hpp"
+#include "chem/calculation.hpp"
 #include "chem/clustering.hpp"
 #include "chem/direct_field.hpp"
 #include "chem/fcidump_write.hpp"
 #include "chem/linear_algebra.hpp"
 #include "chem/memory.hpp"
 #include "chem/molecule.hpp"
-#include "chem/open_shell.hpp"
-#include "chem/ri_mp2.hpp"
 #include "chem/text.hpp"
-#include "chem/triples_energy.hpp"
-#include "comm/outcome.hpp"
 #include "device/discovery.hpp"
 #include "device/sharing.hpp"
-#include "tessera/base/cpu.hpp"
 #include "tessera/io/file.hpp"
 #include "tessera/machine/machine_file.hpp"
-#include "tessera/storage/memory.hpp"
 
 namespace tessera::chem {
 
@@ -74,150 +65,50 @@ constexpr double kShortestBond = 0.5;            // Angstrom; that of H2 is 0.74
 constexpr double kCoarse = 1e-4;                 // of --converge
 constexpr double kSmallGap = 0.2;                // hartree between frozen and correlated orbitals; that of NaCl is 0.4
 constexpr double kMostlyCore = 0.9;              // of a frozen orbital
-constexpr double kScreenNoticed = 1e-6;          // hartree
 constexpr std::size_t kAtomsInScreenedTile = 2;  // smaller tiles have tighter bounds, but more of them cost more
 
-/// Seconds from here to its end, also where that is an exception: what did not converge took its time.
-class Stopwatch {
-  public:
-    explicit Stopwatch(double& seconds) : seconds_(seconds) {}
-    Stopwatch(const Stopwatch&) = delete;
-    Stopwatch& operator=(const Stopwatch&) = delete;
-    ~Stopwatch() { seconds_ = now_seconds() - start_; }
+}  // namespace
 
-  private:
-    double& seconds_;
-    double start_ = now_seconds();
-};
-
-class Calculation {
-  public:
-    Calculation(const Molecule& molecule, const EnergyOptions& options)
-        : input_(molecule),
-          molecule_(molecule),
-          options_(options),
-          field_({.here = {.threads = options.here.threads}}),
-          work_({options.here, options.share_from, options.device_from}) {}
-
-    EnergyResult run() {
-        const double start = now_seconds();
-        const auto finish = [&] {
-            result_.contractions = field_.count() + work_.count();
-            result_.contraction_seconds = field_.seconds() + work_.seconds();
-            result_.contraction_flops = field_.flops() + work_.flops() + ranks_flops_;
-            const auto& there = work_.on_devices();
-            result_.device_contractions = there.count;
-            result_.device_contraction_flops = there.flops;
-            result_.device_loaded_bytes = there.loaded_bytes;
-            result_.device_stored_bytes = there.stored_bytes;
-            result_.seconds = now_seconds() - start;
-        };
-        try {
-            check();
-            self_consistent_field();
-            if (options_.method == Method::ri_mp2)
-                correlate_on_ranks();
-            else if (options_.method != Method::rhf && open())
-                correlate_spins();
-            else if (options_.method != Method::rhf)
-                correlate();
-        } catch (NotConverged& e) {
-            (e.where() == "scf" ? result_.scf_iterations : result_.iterations) = e.iterations();
-            if (!e.result().scf_history.empty()) result_.scf_history = e.result().scf_history;
-            finish();
-            e.set_result(result_);
-            throw;
-        }
-        result_.total = result_.rhf + (options_.method < Method::ccsd ? result_.mp2 : result_.ccsd + result_.triples);
-        result_.converged = true;
+EnergyResult Calculation::run() {
+    const double start = now_seconds();
+    const auto finish = [&] {
+        result_.contractions = field_.count() + work_.count();
+        result_.contraction_seconds = field_.seconds() + work_.seconds();
+        result_.contraction_flops = field_.flops() + work_.flops() + ranks_flops_;
+        const auto& there = work_.on_devices();
+        result_.device_contractions = there.count;
+        result_.device_contraction_flops = there.flops;
+        result_.device_loaded_bytes = there.loaded_bytes;
+        result_.device_stored_bytes = there.stored_bytes;
+        result_.seconds = now_seconds() - start;
+    };
+    try {
+        check();
+        self_consistent_field();
+        if (options_.method == Method::ri_mp2)
+            correlate_on_ranks();
+        else if (options_.method != Method::rhf && open())
+            correlate_spins();
+        else if (options_.method != Method::rhf)
+            correlate();
+    } catch (NotConverged& e) {
+        (e.where() == "scf" ? result_.scf_iterations : result_.iterations) = e.iterations();
+        if (!e.result().scf_history.empty()) result_.scf_history = e.result().scf_history;
         finish();
-        if (work_.on_devices().refused > 0)
-            warn(fmt::format("{} not fit in the memory of the devices and ran on the cores",
-                             work_.on_devices().refused == 1
-                                 ? "1 contraction does"
-                                 : fmt::format("{} contractions do", work_.on_devices().refused)));
-        return result_;
+        e.set_result(result_);
+        throw;
     }
-
-  private:
-    void say(const std::string& line) {
-        if (options_.log) options_.log(line);
-    }
-    void warn(const std::string& line) {
-        if (options_.warn)
-            options_.warn(line);
-        else
-            say("warning: " + line);
-    }
-    /// Work of rank 0 for all, who fail alike.
-    template <class Work>
-    void on_rank_zero(Work&& work) {
-        if (!options_.here.communicator) return work();
-        Outcome outcome;
-        if (options_.here.communicator->rank() == 0) outcome.attempt(work);
-        outcome.share(*options_.here.communicator, 0);
-    }
-    void check();
-    /// Ranks on one node share its memory, and each holds everything.
-    std::int64_t memory_limit() const {
-        return options_.here.memory > 0 ? options_.here.memory
-                                        : memory_bytes() / (options_.here.communicator ? ranks_on_node() : 1);
-    }
-    CheckpointOf checkpoint_of() const { return {input_, integrals_->basis().name, options_.converge, input_rows_}; }
-    void check_memory(const Basis& basis);
-    void check_rough_memory(std::int64_t functions);
-    [[noreturn]] void refuse_memory(const std::string& smallest, std::int64_t needed);
-    Basis make_tilings(const BasisSet& set);
-    void find_auxiliary_sets();
-    void make_field();
-    void self_consistent_field();
-    std::string scratch() const {
-        return options_.scratch.empty() ? std::filesystem::temp_directory_path().string() : options_.scratch;
-    }
-    /// Ranks share the fitted integrals where nothing but the Hartree-Fock iterations wants them.
-    FieldShare field_share() const {
-        if (open() || (options_.method != Method::rhf && options_.method != Method::ri_mp2)) return {};
-        Communicator* ranks = options_.here.communicator;
-        return {kFieldSlices, ranks ? ranks->size() : 1, ranks ? ranks->rank() : 0, ranks};
-    }
-    bool fitted() const { return options_.integrals == IntegralKind::df || options_.method == Method::ri_mp2; }
-    void write_integrals(Field& field, const Matrix& coefficients);
-    bool open() const { return options_.reference != Reference::rhf; }
-    void check_reference();
-    void open_shell_field(Field& field, const Matrix& guess, const RhfOptions& how);
-    void part_core(RhfResult& scf, const Matrix& cores);
-    void share(std::vector<std::span<double>> parts);
-    void share_orbitals(RhfResult& scf);
-    void correlate_spins();
-    void correlate();
-    void choose_home(const Basis& basis);
-    void correlate_on_ranks();
-    void report_screening(DirectAbcd& abcd, const IntegralSource& source, const Orbitals& orbitals,
-                          const Amplitudes& t);
-
-    const Molecule& input_;
-    Molecule molecule_;  // its atoms in the order of their clusters
-    const EnergyOptions& options_;
-    TensorWork field_;  // of the Hartree-Fock iterations, which each rank does on its cores
-    TensorWork work_;
-    double ranks_flops_ = 0;  // of what ranks share without work_
-    EnergyResult result_;
-    std::unique_ptr<Integrals> integrals_;
-    std::unique_ptr<AoIntegrals> ao_;  // conventional ones
-    std::unique_ptr<FittedField> fitted_field_;
-    std::optional<BasisSet> jkfit_, rifit_;
-    AoTiling ao_tiling_, direct_tiling_;  // of the stored integrals, and of those made anew in each iteration
-    std::int64_t fock_kept_ = 0;          // bytes; see NeededMemory
-    RhfResult scf_;
-    UhfResult spins_;        // in place of it, with uhf and rohf
-    std::int64_t core_ = 0;  // of the occupied orbitals, the first ones
-    std::optional<Checkpoint> checkpoint_;
-    std::optional<TriplesRecord> record_;
-    std::optional<int> home_;  // the device that CCSD lives on
-    bool vectors_on_host_ = false;
-    std::vector<std::size_t> input_atom_;   // of each atom: its place in the input
-    std::vector<std::int64_t> input_rows_;  // of each basis function: likewise
-};
+    result_.total = result_.rhf + (options_.method < Method::ccsd ? result_.mp2 : result_.ccsd + result_.triples) +
+                    (result_.fno ? result_.fno->correction : 0);
+    result_.converged = true;
+    finish();
+    if (work_.on_devices().refused > 0)
+        warn(fmt::format("{} not fit in the memory of the devices and ran on the cores",
+                         work_.on_devices().refused == 1
+                             ? "1 contraction does"
+                             : fmt::format("{} contractions do", work_.on_devices().refused)));
+    return result_;
+}
 
 void Calculation::check() {
     require(options_.converge > 0 && options_.converge < 1, "convergence threshold {} is not between 0 and 1",
@@ -254,6 +145,15 @@ void Calculation::check() {
             "checkpoint {}: it holds the amplitudes of CCSD, of which {} has none", options_.checkpoint,
             name(options_.method));
     check_reference();
+    if (options_.fno) {
+        require(std::isfinite(*options_.fno) && *options_.fno >= 0 && *options_.fno < 2,
+                "fno {}: natural occupations are from 0 to below 2", *options_.fno);
+        require(options_.method >= Method::ccsd, "fno {}: it shortens ccsd and ccsd(t), not {}", *options_.fno,
+                name(options_.method));
+        require(options_.checkpoint.empty(), "checkpoint {}: there are none of calculations with fno",
+                options_.checkpoint);
+        require(!options_.dipole, "the dipole moment of ccsd: of all virtual orbitals, not with fno {}", *options_.fno);
+    }
     if (const auto [first, second, apart] = open() ? check_atoms(molecule_) : check_closed_shell(molecule_);
         apart < kShortestBond)
         warn(fmt::format("{}: atoms {} and {} are {:.3f} Angstrom apart, nearer than any bond: are these Angstrom?",
@@ -304,41 +204,41 @@ void Calculation::check_reference() {
     result_.open->multiplicity = static_cast<int>(alpha - beta) + 1;
 }
 
-void Calculation::check_memory(const Basis& basis) {
+/// Of what comes first, and with fno again once it is known how many virtual orbitals of each spin are left.
+void Calculation::check_memory(const Basis& basis, Method method, std::array<std::int64_t, 2> virtuals, bool again) {
     if (open()) {
         const auto [alpha, beta] = electrons_of_spins(molecule_, options_.multiplicity);
         const double functions = static_cast<double>(basis.functions);
         const double scf = 8 * (std::pow(functions, 4) / 8 + 60 * functions * functions);
-        const auto bytes = std::max(scf, options_.method == Method::rhf
-                                             ? 0
-                                             : open_shell_bytes({alpha, beta}, basis.functions - result_.frozen,
-                                                                basis.functions, options_.method));
-        result_.memory_estimate = static_cast<std::int64_t>(std::min(bytes, 9e18)) + kFockKept + (96 << 20);
+        const auto orbitals = std::max(alpha + virtuals[0], beta + virtuals[1]) - result_.frozen;
+        const auto bytes = std::max(
+            scf, method == Method::rhf ? 0 : open_shell_bytes({alpha, beta}, orbitals, basis.functions, method));
+        const auto needed = static_cast<std::int64_t>(std::min(bytes, 9e18)) + kFockKept + (96 << 20);
+        result_.memory_estimate = std::max(result_.memory_estimate, needed);
         fock_kept_ = kFockKept;
-        if (result_.memory_estimate > memory_limit())
-            refuse_memory(fmt::format("{} ({} bytes)", format_bytes(result_.memory_estimate), result_.memory_estimate),
-                          result_.memory_estimate);
+        if (needed > memory_limit()) refuse_memory(fmt::format("{} ({} bytes)", format_bytes(needed), needed), needed);
         return;
     }
-    const auto pairs = molecule_.electrons() / 2;
     MemoryQuestion question;
     question.stored = &ao_tiling_;
     question.direct = &direct_tiling_;
-    question.occupied = pairs - result_.frozen;
-    question.virtuals = basis.functions - pairs;
+    question.occupied = molecule_.electrons() / 2 - result_.frozen;
+    question.virtuals = virtuals[0];
     question.basis = &basis;
-    question.method = options_.method;
+    question.method = method;
+    question.once_more = options_.fno && !again;
     question.abcd = options_.abcd;
     question.tile = options_.tile;
     question.threads = resolve_threads(options_.here.threads);
     question.workers = work_.workers();
     question.checkpoint = !options_.checkpoint.empty();
-    question.scf_direct = result_.scf_direct = !fitted() && options_.scf == AoStorage::direct;
+    question.scf_direct = result_.scf_direct =
+        again ? result_.scf_direct : !fitted() && options_.scf == AoStorage::direct;
     Basis auxiliary[2];
     if (jkfit_) question.jkfit = &(auxiliary[0] = place(*jkfit_, molecule_));
     if (rifit_) question.rifit = &(auxiliary[1] = place(*rifit_, molecule_));
     auto [needed, fock] = needed_memory(question);
-    const auto again = [&](bool& way, bool& told) {
+    const auto spare = [&](bool& way, bool& told) {
         way = true;
         const auto then = needed_memory(question);
         way = told = then.bytes < needed;  // where it spares nothing it is not done
@@ -349,19 +249,19 @@ void Calculation::check_memory(const Basis& basis) {
     };
     // The vectors of DIIS on disk change no bit: first. They may spare something once the integrals are gone.
     const auto disk = [&] {
-        if (needed > memory_limit() && options_.method >= Method::ccsd && !question.diis_on_disk)
-            again(question.diis_on_disk, result_.diis_on_disk);
+        if (needed > memory_limit() && method >= Method::ccsd && !question.diis_on_disk)
+            spare(question.diis_on_disk, result_.diis_on_disk);
     };
     disk();
-    if (needed > memory_limit() && !fitted() && options_.scf == AoStorage::automatic)
-        again(question.scf_direct, result_.scf_direct);
+    if (needed > memory_limit() && !fitted() && options_.scf == AoStorage::automatic && !again)
+        spare(question.scf_direct, result_.scf_direct);
     disk();
-    result_.memory_estimate = needed;
+    result_.memory_estimate = std::max(result_.memory_estimate, needed);
     fock_kept_ = fock;
     if (needed <= memory_limit()) return;
     question.abcd = Abcd::direct;
     const auto with_direct = fitted() ? needed : needed_memory(question).bytes;
-    const bool direct_would = options_.abcd == Abcd::stored && options_.method >= Method::ccsd && with_direct < needed;
+    const bool direct_would = options_.abcd == Abcd::stored && method >= Method::ccsd && with_direct < needed;
     refuse_memory(fmt::format("{} ({} bytes){}", format_bytes(needed), needed,
                               direct_would ? fmt::format("; abcd direct needs {}", format_bytes(with_direct)) : ""),
                   needed);
@@ -473,7 +373,7 @@ void Calculation::make_field() {
         if (!open()) choose_home(integrals_->basis());
         if (home_) fitted_field_->unpack(home_, options_.here.threads);
     } else {
-        ao_ = std::make_unique<AoIntegrals>(result_.scf_direct
+        ao_ = std::make_shared<AoIntegrals>(result_.scf_direct
                                                 ? AoIntegrals::unstored(*integrals_, ao_tiling_, options_.here.threads)
                                                 : AoIntegrals(*integrals_, ao_tiling_, options_.here.threads));
     }
@@ -494,7 +394,10 @@ void Calculation::self_consistent_field() {
     const auto pairs = molecule_.electrons() / 2;
     require(pairs <= placed.functions, "{}: {} do not fit in {} of basis {}", molecule_.name,
             counted(pairs, "electron pair"), counted(placed.functions, "function"), placed.name);
-    check_memory(placed);
+    const auto of_spin =
+        open() ? electrons_of_spins(molecule_, options_.multiplicity) : std::array<std::int64_t, 2>{pairs, pairs};
+    check_memory(placed, options_.fno ? Method::mp2 : options_.method,
+                 {placed.functions - of_spin[0], placed.functions - of_spin[1]}, false);
     // The first thing that grows with the square of the atoms.
     integrals_ = std::make_unique<Integrals>(std::move(placed), options_.here.threads);
     const Basis& basis = integrals_->basis();
@@ -595,24 +498,12 @@ void Calculation::open_shell_field(Field& field, const Matrix& guess, const RhfO
 void Calculation::write_integrals(Field& field, const Matrix& coefficients) {
     if (options_.fcidump_out.empty()) return;
     const auto unpaired = open() ? result_.open->multiplicity - 1 : 0;
-    // Held by this call alone: what follows wants them too.
-    const std::shared_ptr<const AoIntegrals> ao(std::shared_ptr<const AoIntegrals>(), ao_.get());
     const OrbitalsToWrite what{
         coefficients,   result_.frozen, molecule_.electrons(), unpaired, integrals_->core_hamiltonian(molecule_),
         result_.nuclear};
-    on_rank_zero([&] { write_fcidump(options_.fcidump_out, what, field, ao, field_); });
+    on_rank_zero([&] { write_fcidump(options_.fcidump_out, what, field, ao_, field_); });
     say(fmt::format("integrals over {} orbitals written to {}", coefficients.cols() - result_.frozen,
                     options_.fcidump_out));
-}
-
-void Calculation::correlate_spins() {
-    std::optional<Fitting> fitting;
-    if (fitted()) {
-        fitted_field_.reset();
-        fitting.emplace(*integrals_, ao_tiling_, place(*rifit_, molecule_), options_.here.threads);
-    }
-    correlate_open_shell(spins_, std::move(ao_), fitting ? &*fitting : nullptr, ao_tiling_.functions, *integrals_,
-                         options_, result_, work_);
 }
 
 /// The core orbitals are the first ones from here on, frozen or not.
@@ -651,201 +542,6 @@ void Calculation::share_orbitals(RhfResult& scf) {
            {scf.orbital_energies.data(), static_cast<std::size_t>(scf.orbital_energies.size())}});
     scf.iterations = static_cast<int>(iterations);
 }
-
-std::uint64_t checksum_of(const Amplitudes& t) { return combine(checksum(t.t1), checksum(t.t2)); }
-
-void Calculation::correlate() {
-    if (result_.virtuals == 0) {
-        say("no virtual orbitals: the correlation energy is zero");
-        return;
-    }
-    double start = now_seconds();
-    const bool cc = options_.method != Method::mp2, stored = options_.abcd == Abcd::stored;
-    const Orbitals orbitals = make_orbitals(scf_, result_.frozen, core_, ao_tiling_.functions, options_.tile);
-    MoIntegrals mo;
-    FittedOrbitals b, there;  // and on the device that CCSD lives on
-    std::unique_ptr<IntegralSource> source;
-    const auto what = !cc ? Transform::mp2 : stored && !fitted() ? Transform::ccsd_four_virtuals : Transform::ccsd;
-    if (fitted()) {
-        if (!cc) fitted_field_.reset();
-        const Fitting fitting(*integrals_, ao_tiling_, place(*rifit_, molecule_), options_.here.threads);
-        b = transform(fitting, orbitals, what, work_);
-        if (home_) there = to_device(b, *home_);
-        source = std::make_unique<FittedSource>(home_ ? there : b, orbitals, fitted_field_.get());
-    } else {
-        mo = transform(std::move(ao_), orbitals, what, work_);
-        source = std::make_unique<StoredSource>(mo, nullptr);
-    }
-    result_.transform_seconds = now_seconds() - start;
-    say(fmt::format("transformed to {} occupied ({} frozen) and {} virtual orbitals in {:.2f} s", result_.occupied,
-                    result_.frozen, result_.virtuals, result_.transform_seconds));
-
-    std::optional<Stopwatch> time;
-    if (cc) time.emplace(result_.ccsd_seconds);
-    Amplitudes t;
-    t.t2 = first_order_doubles(*source, orbitals, work_);
-    result_.mp2 = correlation_energy(*source, t.t2, work_);
-    say(fmt::format("MP2 correlation energy {:.10f}", result_.mp2));
-    if (!cc) return;
-
-    const Tiling o = orbitals.occupied.grid().tiling(1), v = orbitals.virtuals.grid().tiling(1);
-    t.t1 = RealTensor(Shape::dense(TileGrid{o, v}, 0));
-    if (home_) t.t1 = to_devices(t.t1, {*home_});
-    CcsdOptions how;
-    how.converge = options_.converge;
-    how.max_iterations = options_.max_iterations;
-    how.log = options_.log;
-    if (home_) {
-        how.vectors_on_host = vectors_on_host_;
-        result_.diis_on_disk = false;
-    }
-    if (result_.diis_on_disk) {
-        how.scratch = scratch();
-        say(fmt::format("the vectors of DIIS are in {}", how.scratch));
-    }
-    std::optional<ConvergedCcsd> done_before;
-    if (!options_.checkpoint.empty()) {
-        if (checkpoint_) {
-            t = amplitudes_of(*checkpoint_, options_.checkpoint, orbitals, scf_.overlap, work_);
-            if (const auto found = record_ ? record_->found() : std::nullopt;
-                found && found->amplitudes == checksum_of(t) && found->converge <= options_.converge)
-                done_before = found;
-            if (home_) t = to_device(t, *home_);
-            say(fmt::format("going on from iteration {} in {}", checkpoint_->iteration, options_.checkpoint));
-            how.before = result_.iterations_before = checkpoint_->iteration;
-            checkpoint_.reset();
-        }
-        how.keep = [&](const Amplitudes& now, int iteration, double energy, double residual) {
-            on_rank_zero([&] {
-                write_checkpoint(options_.checkpoint, checkpoint_of(), orbitals, home_ ? to_host(now) : now,
-                                 {iteration, energy, residual});
-            });
-        };
-    }
-    if (options_.screen > 0)
-        how.advice = fmt::format("; screen {:g} leaves integrals out: a smaller one may help", options_.screen);
-    if (!options_.checkpoint.empty()) how.advice += fmt::format("; run again with {} to go on", options_.checkpoint);
-    std::unique_ptr<AbcdTerm> abcd;
-    DirectAbcd* direct = nullptr;
-    if (fitted()) {
-        // No term of its own: FittedSource has it.
-    } else if (stored) {
-        abcd = stored_abcd(mo.vvvv, LocalPairs(*integrals_, orbitals, options_.tile), v);
-    } else {
-        auto term = std::make_unique<DirectAbcd>(*integrals_, direct_tiling_, orbitals, options_.screen, kPairsInTile);
-        direct = term.get();
-        abcd = std::move(term);
-    }
-    if (!fitted()) source = std::make_unique<StoredSource>(mo, abcd.get());
-    say(home_ ? fmt::format("CCSD on device {}, where B, amplitudes and all between them are{}", *home_,
-                            vectors_on_host_ ? "; the vectors of DIIS are on the host" : "")
-              : "CCSD");
-    CcsdResult cc_result;
-    if (done_before) {
-        say(fmt::format("CCSD had converged to {:.10f}, (T) had begun", done_before->energy));
-        cc_result.amplitudes = std::move(t);
-        cc_result.energy = done_before->energy;
-    } else {
-        const double flops = work_.flops(), begin = now_seconds();
-        cc_result = ccsd(*source, orbitals, std::move(t), how, work_);
-        result_.ccsd_flops = work_.flops() - flops;
-        const double seconds = now_seconds() - begin;
-        say(fmt::format("{} of {:.3g} Tflop in {:.2f} s each: {:.3g} TFLOP/s",
-                        counted(cc_result.iterations, "iteration"), result_.ccsd_flops / cc_result.iterations / 1e12,
-                        seconds / cc_result.iterations, result_.ccsd_flops / seconds / 1e12));
-    }
-    if (home_) cc_result.amplitudes = to_host(cc_result.amplitudes);
-    if (record_)
-        record_->begin(done_before ? *done_before
-                                   : ConvergedCcsd{how.before + cc_result.iterations, cc_result.energy,
-                                                   options_.converge, checksum_of(cc_result.amplitudes)});
-    if (direct) report_screening(*direct, *source, orbitals, cc_result.amplitudes);
-    result_.ccsd = cc_result.energy;
-    result_.iterations = cc_result.iterations;
-    result_.t1_diagnostic = norm(cc_result.amplitudes.t1) / std::sqrt(2.0 * static_cast<double>(result_.occupied));
-    time.reset();
-    if (options_.method != Method::ccsd_t) return;
-
-    source.reset();
-    abcd.reset();
-    mo.vvvv = {};
-    there = {};
-    fitted_field_.reset();
-    release_memory();  // the triples kernel has memory of its own
-    start = now_seconds();
-    say("(T)");
-    int told = 0;  // quarters of the work
-    const auto tell = [&](double done, double total) {
-        const int quarters = std::min(4, static_cast<int>(4 * done / total));  // the last ranks' turn may pass the end
-        if (quarters == told) return;
-        told = quarters;
-        say(fmt::format("{:5} % {:43.2f} s", 25 * told, now_seconds() - start));
-    };
-    const auto of_triples = fitted() ? fitted_triples_integrals(b, mo, work_) : stored_triples_integrals(mo);
-    const auto triples = triples_energy(of_triples, orbitals, cc_result.amplitudes, work_.workers(), tell,
-                                        record_ ? &*record_ : nullptr);
-    if (record_) record_->remove();
-    result_.triples_recorded = triples.recorded;
-    if (!triples.why_not.empty()) warn(triples.why_not);
-    result_.triples = triples.energy;
-    result_.triples_flops = triples.flops;
-    result_.device_triples_flops = triples.device_flops;
-    result_.triples_seconds = now_seconds() - start;
-    say(fmt::format("(T) {:.10f} in {:.2f} s{}", result_.triples, result_.triples_seconds,
-                    triples.operands_seconds > 0
-                        ? fmt::format(", {:.2f} s until a device had the operands", triples.operands_seconds)
-                        : ""));
-}
-
-/// MP2 in tensors that the ranks share.
-void Calculation::correlate_on_ranks() {
-    if (result_.virtuals == 0) {
-        say("no virtual orbitals: the correlation energy is zero");
-        return;
-    }
-    fitted_field_.reset();
-    release_memory();
-    const Orbitals orbitals = make_orbitals(scf_, result_.frozen, core_, ao_tiling_.functions, options_.tile);
-    const auto r = ri_mp2(*integrals_, ao_tiling_, place(*rifit_, molecule_), orbitals,
-                          {.here = options_.here, .filter = options_.filter});
-    result_.mp2 = r.energy;
-    result_.transform_seconds = r.transform_seconds;
-    ranks_flops_ = r.flops;
-    result_.fitted_tiles = r.tiles;
-    result_.fitted_tiles_kept = r.tiles_kept;
-    result_.fitted_left_out = r.left_out;
-    result_.dropped_auxiliary = r.dropped_functions;
-    result_.metric_condition = r.condition;
-    result_.rank_bytes = r.rank_bytes;
-    say(fmt::format(
-        "(P|mn): {} of {} tiles, {:.1e} left out in norm; (P|Q): condition {:.1e}; {} on the rank with most",
-        r.tiles_kept, r.tiles, r.left_out, r.condition, format_bytes(r.rank_bytes)));
-    if (r.dropped_functions > 0)
-        warn(fmt::format("auxiliary basis {}: {} of its functions depend on each other in this molecule and {} dropped",
-                         rifit_->name, r.dropped_functions, r.dropped_functions == 1 ? "was" : "were"));
-    say(fmt::format("RI-MP2 correlation energy {:.10f}", result_.mp2));
-}
-
-/// What the skipped tiles would have added to the doubles, and through them to the energy.
-void Calculation::report_screening(DirectAbcd& abcd, const IntegralSource& source, const Orbitals& orbitals,
-                                   const Amplitudes& t) {
-    result_.v_tiles = abcd.tiles();
-    result_.v_tiles_made = abcd.tiles_made();
-    if (options_.screen == 0) return;
-    if (result_.v_tiles_made < result_.v_tiles) {
-        abcd.take_skipped();
-        RealTensor left_out = abcd.apply(make_tau(t, work_), t.t1, work_);
-        divide_by_energies(left_out, orbitals);
-        result_.screen_change = 0.0 - correlation_energy(source, left_out, work_);  // never -0
-    }
-    say(fmt::format("screening skipped {} of {} tiles of integrals; the CCSD energy changed by {:.1e} (first order)",
-                    result_.v_tiles - result_.v_tiles_made, result_.v_tiles, result_.screen_change));
-    if (!(std::abs(result_.screen_change) < kScreenNoticed))
-        warn(fmt::format("screen {:g} changed the CCSD energy by {:.1e} (first order): a smaller one is more exact",
-                         options_.screen, result_.screen_change));
-}
-
-}  // namespace
 
 EnergyResult energy(const Molecule& molecule, const EnergyOptions& options) {
     return Calculation(molecule, options).run();

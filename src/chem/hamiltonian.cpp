@@ -1,16 +1,12 @@
 #include "tessera/chem/hamiltonian.hpp"
 
-#include <cmath>
-
 #include "base/check.hpp"
 #include "base/clock.hpp"
 #include "base/units.hpp"
-#include "chem/ccsd.hpp"
+#include "chem/correlate.hpp"
 #include "chem/text.hpp"
-#include "chem/triples_energy.hpp"
 #include "device/discovery.hpp"
 #include "tessera/base/cpu.hpp"
-#include "tessera/storage/memory.hpp"
 
 namespace tessera::chem {
 
@@ -32,6 +28,7 @@ void check(const Hamiltonian& h, const EnergyOptions& o) {
     require(o.integrals == IntegralKind::conventional && o.method != Method::ri_mp2,
             "{}: integrals of a file are not fitted", h.name);
     require(o.abcd == Abcd::stored && o.screen == 0, "{}: integrals of a file are stored, not made", h.name);
+    require(!o.fno, "fno {}: of molecules; leave orbitals out where {} is written", o.fno.value_or(0), h.name);
     require(o.checkpoint.empty(), "checkpoint {}: there are none of calculations over integrals of a file",
             o.checkpoint);
     require(o.converge > 0 && o.converge < 1, "convergence threshold {} is not between 0 and 1", o.converge);
@@ -140,28 +137,20 @@ class GivenCalculation {
         result_.mp2 = correlation_energy(source, t.t2, work_);
         say(fmt::format("MP2 correlation energy {:.10f}", result_.mp2));
         if (!cc) return;
-        CcsdOptions how;
-        how.converge = o_.converge;
-        how.max_iterations = o_.max_iterations;
-        how.log = o_.log;
         say("CCSD");
-        const CcsdResult found = ccsd(source, orbitals, std::move(t), how, work_);
-        result_.ccsd = found.energy;
-        result_.iterations = found.iterations;
-        result_.t1_diagnostic = norm(found.amplitudes.t1) / std::sqrt(2.0 * static_cast<double>(result_.occupied));
+        const CcsdResult found = ccsd(source, orbitals, std::move(t), ccsd_options(o_), work_);
+        take_ccsd(found, h_.electrons, result_);
         result_.ccsd_seconds = now_seconds() - start;
         if (o_.method != Method::ccsd_t) return;
         abcd.reset();
         mo.vvvv = {};
-        release_memory();  // the triples kernel has memory of its own
-        start = now_seconds();
-        const auto triples =
-            triples_energy(stored_triples_integrals(mo), orbitals, found.amplitudes, work_.workers(), {});
-        result_.triples = triples.energy;
-        result_.triples_flops = triples.flops;
-        result_.device_triples_flops = triples.device_flops;
-        result_.triples_seconds = now_seconds() - start;
-        say(fmt::format("(T) {:.10f} in {:.2f} s", result_.triples, result_.triples_seconds));
+        take_triples(
+            o_.log,
+            [&](const TriplesProgress& progress) {
+                return triples_energy(stored_triples_integrals(mo), orbitals, found.amplitudes, work_.workers(),
+                                      progress);
+            },
+            result_);
     }
 
     const Hamiltonian& h_;

@@ -5,6 +5,7 @@
 #include "chem/dense_array.hpp"
 #include "chem/direct_field.hpp"
 #include "chem/fock.hpp"
+#include "chem/natural_orbitals.hpp"
 #include "chem/ri_mp2.hpp"
 #include "chem/triples_energy.hpp"
 #include "kernels/gemm.hpp"
@@ -96,14 +97,17 @@ std::int64_t of_correlation(const MemoryQuestion& q) {
     MoIntegrals mo;
     FittedOrbitals b;
     std::unique_ptr<FittedField> field;
+    std::shared_ptr<const AoIntegrals> kept;
     std::unique_ptr<AbcdTerm> abcd;
     std::unique_ptr<IntegralSource> source;
     if (q.rifit) {
-        if (cc) field = some_field(q, work);
+        if (cc || q.once_more) field = some_field(q, work);
         b = transform(Fitting(*q.stored, *q.rifit), orbitals, what, work);
         source = std::make_unique<FittedSource>(b, orbitals, field.get());
     } else {
-        mo = transform(std::make_unique<AoIntegrals>(*q.stored, !q.scf_direct), orbitals, what, work);
+        auto integrals = std::make_shared<const AoIntegrals>(*q.stored, !q.scf_direct);
+        if (q.once_more) kept = integrals;
+        mo = transform(std::move(integrals), orbitals, what, work);
         if (cc && stored)
             abcd = stored_abcd(mo.vvvv, some_pairs(orbitals, q.tile), orbitals.virtuals.grid().tiling(1));
         else if (cc)
@@ -113,6 +117,7 @@ std::int64_t of_correlation(const MemoryQuestion& q) {
     Amplitudes t;
     t.t2 = first_order_doubles(*source, orbitals, work);
     correlation_energy(*source, t.t2, work);
+    if (q.once_more) natural_density(t.t2, work);
     const Tiling o = orbitals.occupied.grid().tiling(1), v = orbitals.virtuals.grid().tiling(1);
     const auto singles = [&] { return RealTensor(Shape::dense(TileGrid{o, v})); };
     if (cc) {

@@ -21,6 +21,7 @@ struct MemoryQuestion {
     int threads = 1;
     TensorWorkers workers;  // of what comes after Hartree-Fock
     bool checkpoint = false, diis_on_disk = false, scf_direct = false;
+    bool once_more = false;  // integrals over functions stay for another transformation
 };
 
 /// Bytes that the process holds at its worst moment: no less, and not much more (tests hold it against the real peak).

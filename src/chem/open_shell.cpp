@@ -5,7 +5,9 @@
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
+#include "chem/correlate.hpp"
 #include "chem/linear_algebra.hpp"
+#include "chem/natural_orbitals.hpp"
 #include "chem/text.hpp"
 #include "tessera/storage/memory.hpp"
 
@@ -35,6 +37,44 @@ std::array<double, 3> correlation_dipole(const SpinDensity& density, const SpinO
 
 double sum(const OpenShell::Parts& x) { return x.same + x.opposite + x.singles; }
 
+bool nothing_in(const SpinOrbitals& x) { return x.occupied_tiles.extent() == 0 || x.virtual_tiles.extent() == 0; }
+
+AntisymmetricIntegrals integrals_over(const SpinOrbitals& orbitals, std::shared_ptr<const AoIntegrals> ao,
+                                      const Fitting* fitting, Method method, TensorWork& work) {
+    const auto all = fitting ? SpinIntegrals(*fitting, orbitals, work) : SpinIntegrals(std::move(ao), orbitals, work);
+    return antisymmetric_integrals(all, method, work.threads());
+}
+
+/// MP2 over all virtual orbitals, whose natural ones are kept.
+void leave_orbitals_out(UhfResult& scf, const std::shared_ptr<const AoIntegrals>& ao, const Fitting* fitting,
+                        const Tiling& functions, const EnergyOptions& options, EnergyResult& result, TensorWork& work) {
+    const double start = now_seconds();
+    NaturalOrbitals& fno = result.fno.emplace();
+    const SpinOrbitals orbitals =
+        make_spin_orbitals(scf, result.frozen, functions, std::min(options.tile, kOrbitalsInTile), work);
+    fno.all = fno.kept = orbitals.virtuals;
+    if (nothing_in(orbitals)) return;
+    const AntisymmetricIntegrals v = integrals_over(orbitals, ao, fitting, Method::mp2, work);
+    const SpinEquations equations(v, orbitals, work);
+    const Amplitudes t = equations.first_order();
+    result.open->mp2 = equations.energy(t, false);
+    result.mp2 = fno.correction = sum(result.open->mp2);  // less that of the kept ones, once it is known
+    if (options.log) options.log(fmt::format("MP2 correlation energy {:.10f}", result.mp2));
+    const Matrix density = to_matrix(natural_spin_density(t.t2, work));
+    Eigen::Index begin = 0;
+    for (std::size_t s = 0; s < 2; ++s) {
+        const auto n = orbitals.virtuals[s];
+        const Matrix own = density.block(begin, begin, n, n);
+        begin += n;
+        // Twice: the numbers of a closed shell are of both spins.
+        if (n > 0) keep_natural(scf.spin[s], own + own.transpose(), *options.fno, s, fno);
+        fno.occupation[s] /= 2;
+        fno.occupation_kept[s] /= 2;
+    }
+    result.fno_seconds = now_seconds() - start;
+    tell_kept(fno, true, options.log);
+}
+
 }  // namespace
 
 std::array<double, 3> dipole_moment(const Molecule& molecule, const Integrals& integrals, const Matrix& density) {
@@ -58,46 +98,47 @@ double open_shell_bytes(std::array<std::int64_t, 2> occupied, std::int64_t orbit
     return bytes + 8 * (2.5 * v * v * v * v + 12 * o * v * v * v + (3.0 * 20 + 4 * 6) * o * o * v * v);
 }
 
-void correlate_open_shell(const UhfResult& scf, std::shared_ptr<const AoIntegrals> ao, const Fitting* fitting,
+void correlate_open_shell(UhfResult& scf, std::shared_ptr<const AoIntegrals> ao, const Fitting* fitting,
                           const Tiling& functions, const Integrals& integrals, const EnergyOptions& options,
-                          EnergyResult& result, TensorWork& work) {
+                          EnergyResult& result, TensorWork& work, const std::function<void()>& enough_memory) {
     const auto say = [&](const std::string& line) {
         if (options.log) options.log(line);
     };
     OpenShell& open = *result.open;
     const bool cc = options.method >= Method::ccsd;
-    double start = now_seconds();
-    const SpinOrbitals orbitals =
-        make_spin_orbitals(scf, result.frozen, functions, std::min(options.tile, kOrbitalsInTile), work);
+    const auto tile = std::min(options.tile, kOrbitalsInTile);
+    if (options.fno) leave_orbitals_out(scf, ao, fitting, functions, options, result, work);
+    const double start = now_seconds();
+    const SpinOrbitals orbitals = make_spin_orbitals(scf, result.frozen, functions, tile, work);
     open.occupied = orbitals.occupied;
     open.virtuals = orbitals.virtuals;
-    if (orbitals.occupied_tiles.extent() == 0 || orbitals.virtual_tiles.extent() == 0) {
+    result.virtuals = orbitals.virtuals[0];
+    if (nothing_in(orbitals)) {
         say("no electrons, or no orbitals, to correlate with: the correlation energy is zero");
         return;
     }
-    AntisymmetricIntegrals v;
-    {
-        const auto all =
-            fitting ? SpinIntegrals(*fitting, orbitals, work) : SpinIntegrals(std::move(ao), orbitals, work);
-        v = antisymmetric_integrals(all, options.method, work.threads());
-    }
+    if (result.fno) enough_memory();
+    AntisymmetricIntegrals v = integrals_over(orbitals, std::move(ao), fitting, options.method, work);
     release_memory();
     result.transform_seconds = now_seconds() - start;
     say(fmt::format("transformed to {} + {} occupied ({} frozen) and {} + {} virtual orbitals in {:.2f} s",
                     orbitals.occupied[0], orbitals.occupied[1], result.frozen, orbitals.virtuals[0],
                     orbitals.virtuals[1], result.transform_seconds));
 
-    start = now_seconds();
+    const double begin = now_seconds();
     const SpinEquations equations(v, orbitals, work);
     Amplitudes t = equations.first_order();
-    open.mp2 = equations.energy(t, false);
-    result.mp2 = sum(open.mp2);
-    say(fmt::format("MP2 correlation energy {:.10f}", result.mp2));
+    const auto mp2 = equations.energy(t, false);
+    if (result.fno) {
+        result.fno->correction -= sum(mp2);
+        say(fmt::format("MP2 correlation energy of these {:.10f}", sum(mp2)));
+    } else {
+        open.mp2 = mp2;
+        result.mp2 = sum(mp2);
+        say(fmt::format("MP2 correlation energy {:.10f}", result.mp2));
+    }
     if (!cc) return;
-    CcsdOptions how;
-    how.converge = options.converge;
-    how.max_iterations = options.max_iterations;
-    how.log = options.log;
+    CcsdOptions how = ccsd_options(options);
     say("CCSD");
     CcsdResult found = ccsd({[&](const Amplitudes& x) { return equations.next(x); },
                              [&](const Amplitudes& x) { return sum(equations.energy(x, true)); }},
@@ -105,11 +146,8 @@ void correlate_open_shell(const UhfResult& scf, std::shared_ptr<const AoIntegral
     open.ccsd = equations.energy(found.amplitudes, true);
     open.singles = largest_amplitudes(found.amplitudes.t1, orbitals, kShown);
     open.doubles = largest_amplitudes(found.amplitudes.t2, orbitals, kShown);
-    result.ccsd = found.energy;
-    result.iterations = found.iterations;
-    // For a closed shell that of its own formulation.
-    result.t1_diagnostic =
-        norm(found.amplitudes.t1) / std::sqrt(2.0 * static_cast<double>(orbitals.occupied_tiles.extent()));
+    // The diagnostic of a closed shell is that of its own formulation.
+    take_ccsd(found, 2 * orbitals.occupied_tiles.extent(), result);
     if (options.dipole) {
         say("Lambda");
         SpinMultipliers multipliers(v, orbitals, found.amplitudes, work);
@@ -122,24 +160,16 @@ void correlate_open_shell(const UhfResult& scf, std::shared_ptr<const AoIntegral
         const auto more = correlation_dipole(multipliers.density(lambda.amplitudes), orbitals, integrals);
         for (std::size_t x = 0; x < 3; ++x) (*result.ccsd_dipole)[x] += more[x];
     }
-    result.ccsd_seconds = now_seconds() - start;
+    result.ccsd_seconds = now_seconds() - begin;
     if (options.method != Method::ccsd_t) return;
 
     v.vvvv = v.oooo = v.ovov = RealTensor();
-    release_memory();  // the triples kernel has memory of its own
-    start = now_seconds();
-    say("(T)");
-    const auto tell = [&, told = 0](double done, double total) mutable {
-        const int quarters = static_cast<int>(4 * done / total);
-        if (quarters == told) return;
-        told = quarters;
-        say(fmt::format("{:5} % {:43.2f} s", 25 * told, now_seconds() - start));
-    };
-    const auto triples = spin_triples(v, orbitals, found.amplitudes, work.workers(), tell);
-    result.triples = triples.energy;
-    result.triples_flops = triples.flops;
-    result.triples_seconds = now_seconds() - start;
-    say(fmt::format("(T) {:.10f} in {:.2f} s", result.triples, result.triples_seconds));
+    take_triples(
+        options.log,
+        [&](const TriplesProgress& progress) {
+            return spin_triples(v, orbitals, found.amplitudes, work.workers(), progress);
+        },
+        result);
 }
 
 }  // namespace tessera::chem

@@ -12,9 +12,11 @@ std::array<double, 3> dipole_moment(const Molecule& molecule, const Integrals& i
 double open_shell_bytes(std::array<std::int64_t, 2> occupied, std::int64_t orbitals, std::int64_t functions,
                         Method method);
 
-/// MP2, CCSD, (T): what `options` asks for goes into `result`, whose open shell is there. One of ao and fitting.
-void correlate_open_shell(const UhfResult& scf, std::shared_ptr<const AoIntegrals> ao, const Fitting* fitting,
+/// MP2, CCSD, (T): what `options` asks for goes into `result`, whose open shell is there. One of ao and fitting. With
+/// fno the virtual orbitals of `scf` become those that are kept; enough_memory is called when these are known, and may
+/// throw.
+void correlate_open_shell(UhfResult& scf, std::shared_ptr<const AoIntegrals> ao, const Fitting* fitting,
                           const Tiling& functions, const Integrals& integrals, const EnergyOptions& options,
-                          EnergyResult& result, TensorWork& work);
+                          EnergyResult& result, TensorWork& work, const std::function<void()>& enough_memory);
 
 }  // namespace tessera::chem

@@ -48,7 +48,8 @@ struct MoIntegrals {
 };
 constexpr std::int64_t kTransformBlock = 32 << 20;  // bytes of integrals (x|ls) that are transformed at a time
 enum class Transform { mp2, ccsd, ccsd_four_virtuals };
-/// The basis integrals are given up on the way.
-MoIntegrals transform(std::unique_ptr<AoIntegrals> ao, const Orbitals& orbitals, Transform what, TensorWork& work);
+/// The basis integrals are given up on the way, where nobody else holds them.
+MoIntegrals transform(std::shared_ptr<const AoIntegrals> ao, const Orbitals& orbitals, Transform what,
+                      TensorWork& work);
 
 }  // namespace tessera::chem

@@ -241,9 +241,9 @@ class Terms {
 
 }  // namespace
 
-SpinTriples spin_triples(const AntisymmetricIntegrals& integrals, const SpinOrbitals& orbitals, const Amplitudes& t,
-                         const TensorWorkers& workers, const std::function<void(double done, double total)>& progress) {
-    SpinTriples out;
+TriplesResult spin_triples(const AntisymmetricIntegrals& integrals, const SpinOrbitals& orbitals, const Amplitudes& t,
+                           const TensorWorkers& workers, const TriplesProgress& progress) {
+    TriplesResult out;
     const int threads = resolve_threads(workers.here.threads);
     const Terms terms(integrals, orbitals, t, threads);
     const auto bricks = bricks_of(orbitals);

@@ -44,7 +44,8 @@ RealTensor combined(const PairParts& x, double sign, int threads) {
 
 }  // namespace
 
-MoIntegrals transform(std::unique_ptr<AoIntegrals> ao, const Orbitals& orbitals, Transform what, TensorWork& work) {
+MoIntegrals transform(std::shared_ptr<const AoIntegrals> ao, const Orbitals& orbitals, Transform what,
+                      TensorWork& work) {
     const RealTensor &o = orbitals.occupied, &v = orbitals.virtuals;
     const PairIndex functions = ao->pairs();
     const auto n = functions.single().extent();

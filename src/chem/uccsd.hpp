@@ -4,6 +4,7 @@
 
 #include "chem/ccsd.hpp"
 #include "chem/spin_orbitals.hpp"
+#include "chem/triples_energy.hpp"
 
 namespace tessera::chem {
 
@@ -65,12 +66,9 @@ class SpinMultipliers {
 std::vector<OpenShell::Amplitude> largest_amplitudes(const RealTensor& x, const SpinOrbitals& orbitals,
                                                      std::size_t most);
 
-struct SpinTriples {
-    double energy = 0, flops = 0;
-};
 /// The (T) correction by the fused kernel, brick by brick: i >= j >= k and a >= b >= c in tiles, each brick of one
 /// spin. Ranks share the bricks; the same bits on any number of them.
-SpinTriples spin_triples(const AntisymmetricIntegrals& integrals, const SpinOrbitals& orbitals, const Amplitudes& t,
-                         const TensorWorkers& workers, const std::function<void(double done, double total)>& progress);
+TriplesResult spin_triples(const AntisymmetricIntegrals& integrals, const SpinOrbitals& orbitals, const Amplitudes& t,
+                           const TensorWorkers& workers, const TriplesProgress& progress);
 
 }  // namespace tessera::chem

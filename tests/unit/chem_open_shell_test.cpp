@@ -85,9 +85,9 @@ void expect_as_stored(const nlohmann::json& x) {
     }
 }
 
-nlohmann::json stored() {
+nlohmann::json stored(const std::string& name = "open_shell_energies.json") {
     const auto folder = std::filesystem::canonical(find_shared_data("molecules/h2o.xyz")).parent_path();
-    std::ifstream file(folder / "../../tests/data/open_shell_energies.json");
+    std::ifstream file(folder / "../../tests/data" / name);
     return nlohmann::json::parse(file)["energies"];
 }
 
@@ -104,6 +104,90 @@ TEST(OpenShell, SmallOnesAsOtherProgramsHaveThem) {
 
 TEST(OpenShell, DISABLED_AllAsOtherProgramsHaveThem) {
     for (const auto& x : stored()) expect_as_stored(x);
+}
+
+TEST(NaturalOrbitals, AsOtherProgramsHaveThem) {
+    for (const auto& x : stored("fno_energies.json")) {
+        const auto name = x["name"].get<std::string>();
+        SCOPED_TRACE(name + " " + x["basis"].get<std::string>());
+        const auto multiplicity = x["multiplicity"].get<int>();
+        EnergyOptions o = options(multiplicity > 1 ? Reference::uhf : Reference::rhf, x["basis"].get<std::string>());
+        o.multiplicity = multiplicity;
+        o.frozen_core = x["frozen"].get<int>() > 0;
+        o.converge = 1e-9;
+        o.fno = x["threshold"].get<double>();
+        const auto r = energy(parse_xyz(x["xyz"].get<std::string>(), name), o);
+        const auto& e = x["pyscf"];
+        ASSERT_TRUE(r.fno);
+        for (std::size_t s = 0; s < 2; ++s) EXPECT_EQ(r.fno->kept[s], e["kept"][s].get<std::int64_t>());
+        EXPECT_NEAR(r.rhf, e["scf"].get<double>(), 1e-8);
+        EXPECT_NEAR(r.mp2, e["mp2"].get<double>(), 1e-8);
+        EXPECT_NEAR(r.fno->correction, e["correction"].get<double>(), 1e-7);
+        EXPECT_NEAR(r.ccsd, e["ccsd"].get<double>(), 1e-7);
+        EXPECT_NEAR(r.triples, e["t"].get<double>(), 1e-7);
+        EXPECT_NEAR(r.total, r.rhf + r.ccsd + r.triples + r.fno->correction, 1e-12);
+        if (multiplicity > 1) continue;
+        EXPECT_NEAR(r.total, x["psi4"]["total"].get<double>(), 1e-7);
+    }
+}
+
+TEST(NaturalOrbitals, AllOfThemAreTheOrbitalsThereWere) {
+    const auto nh = parse_xyz("2\n\nN 0 0 0\nH 0 0 1.0362\n", "nh");
+    for (const auto& [reference, df] :
+         {std::pair{Reference::rhf, false}, {Reference::rhf, true}, {Reference::uhf, true}, {Reference::rohf, false}}) {
+        SCOPED_TRACE(name(reference) + (df ? " df" : ""));
+        EnergyOptions o = options(reference, "def2-svp");
+        const auto m = reference == Reference::rhf ? molecule("h2o") : nh;
+        o.multiplicity = reference == Reference::rhf ? 1 : 3;
+        o.frozen_core = true;
+        o.converge = 1e-11;
+        if (df) o.integrals = IntegralKind::df;
+        const auto whole = energy(m, o);
+        o.fno = 0;
+        const auto all = energy(m, o);
+        EXPECT_NEAR(all.total, whole.total, 1e-10);
+        EXPECT_NEAR(all.fno->correction, 0, 1e-10);
+        EXPECT_EQ(all.fno->kept, all.fno->all);
+        EXPECT_EQ(all.virtuals, whole.virtuals);
+        // The correction takes most of what is lost.
+        o.fno = 1e-3;
+        const auto some = energy(m, o);
+        EXPECT_LT(some.virtuals, whole.virtuals);
+        EXPECT_LT(std::abs(some.total - whole.total), 0.4 * std::abs(some.fno->correction));
+        EXPECT_LT(some.fno->occupation_kept[0], some.fno->occupation[0]);
+        EXPECT_LE(some.memory_estimate, whole.memory_estimate);
+    }
+}
+
+TEST(NaturalOrbitals, AreOfBothSpinsAlikeInAClosedShell) {
+    EnergyOptions o = options(Reference::rhf);
+    o.converge = 1e-10;
+    o.fno = 3e-4;
+    const auto closed = energy(molecule("h2o"), o);
+    o.reference = Reference::uhf;
+    const auto open = energy(molecule("h2o"), o);
+    EXPECT_EQ(open.fno->kept, closed.fno->kept);
+    EXPECT_NEAR(open.total, closed.total, 1e-9);
+    EXPECT_NEAR(open.fno->correction, closed.fno->correction, 1e-9);
+    for (std::size_t s = 0; s < 2; ++s) EXPECT_NEAR(open.fno->occupation[s], closed.fno->occupation[s], 1e-8);
+}
+
+TEST(NaturalOrbitals, NoneMayBeLeft) {
+    for (const auto reference : {Reference::rhf, Reference::uhf}) {
+        EnergyOptions o = options(reference);
+        o.fno = 1.9;
+        const auto r = energy(molecule("h2o"), o);
+        EXPECT_EQ(r.fno->kept[0] + r.fno->kept[1], 0);
+        EXPECT_EQ(r.ccsd + r.triples, 0);
+        EXPECT_NEAR(r.total, r.rhf + r.mp2, 1e-12);
+    }
+    // Beta has no electrons: its orbitals have no occupation.
+    EnergyOptions o = options(Reference::uhf, "cc-pvdz");
+    o.multiplicity = 3;
+    o.fno = 1e-6;
+    const auto r = energy(parse_xyz("2\n\nH 0 0 0\nH 0 0 1\n", "h2"), o);
+    EXPECT_EQ(r.fno->kept[1], 0);
+    EXPECT_LT(r.ccsd, -1e-4);
 }
 
 TEST(OpenShell, TilesAndThreadsChangeNothing) {
@@ -233,6 +317,19 @@ TEST(OpenShell, WhatCannotBeIsSaid) {
     o = options(Reference::uhf, "sto-3g", Method::mp2);
     o.dipole = true;
     expect_refused(molecule("ch3"), o, "of ccsd with uhf and rohf");
+    o = options(Reference::uhf);
+    o.fno = 1e-4;
+    o.dipole = true;
+    expect_refused(molecule("ch3"), o, "not with fno 0.0001");
+    o.dipole = false;
+    o.method = Method::mp2;
+    expect_refused(molecule("ch3"), o, "fno 0.0001: it shortens ccsd and ccsd(t), not mp2");
+    o = options(Reference::rhf);
+    o.fno = -1;
+    expect_refused(molecule("h2o"), o, "fno -1: natural occupations are from 0 to below 2");
+    o.fno = 1e-4;
+    o.checkpoint = "/tmp/x.h5";
+    expect_refused(molecule("h2o"), o, "checkpoint /tmp/x.h5: there are none of calculations with fno");
     o = options(Reference::uhf);
     o.damping = 1;
     expect_refused(molecule("ch3"), o, "damping 1");

@@ -71,6 +71,10 @@ struct EnergyOptions {
     /// With CCSD of Reference::uhf and rohf: its dipole moment, from the Lambda equations; orbitals do not follow the
     /// field.
     bool dipole = false;
+    /// With CCSD: virtual orbitals are natural ones of MP2, without those whose occupation (from 0 to 2; of a spin,
+    /// twice its own) is below this; what MP2 loses by that is added to the energy. 0 keeps all. None: canonical
+    /// orbitals.
+    std::optional<double> fno;
     std::string checkpoint;  // amplitudes, written each iteration; read first where the file is there
     /// Folder for what does not fit in memory: the vectors of DIIS. Empty: the system's folder of temporary files.
     std::string scratch;
@@ -116,6 +120,13 @@ struct OpenShell {
     std::vector<Amplitude> singles, doubles;
 };
 
+/// Of the virtual orbitals of alpha and beta.
+struct NaturalOrbitals {
+    std::array<std::int64_t, 2> all{}, kept{};
+    std::array<double, 2> occupation{}, occupation_kept{};  // sums over them
+    double correction = 0;                                  // MP2 with all orbitals less MP2 with those that are kept
+};
+
 struct EnergyResult {
     double nuclear = 0, rhf = 0;                       // rhf: the total energy of the reference
     std::vector<ScfStep> scf_history;                  // of uhf and rohf
@@ -124,6 +135,7 @@ struct EnergyResult {
     int lambda_iterations = 0;
     std::optional<OpenShell> open;                     // with uhf and rohf
     double mp2 = 0, ccsd = 0, triples = 0, total = 0;  // mp2, ccsd: correlation energies
+    std::optional<NaturalOrbitals> fno;                // with EnergyOptions::fno; its correction is in the total
     bool converged = false;
     int scf_iterations = 0, iterations = 0;
     int iterations_before = 0;  // of the checkpoint that CCSD went on from; not among `iterations`
@@ -150,6 +162,7 @@ struct EnergyResult {
     double fitted_left_out = 0, metric_condition = 0;
 
     double seconds = 0, scf_seconds = 0, integral_seconds = 0, transform_seconds = 0, ccsd_seconds = 0;
+    double fno_seconds = 0;  // MP2 with all orbitals, and which are kept
     double triples_seconds = 0, contraction_seconds = 0, contraction_flops = 0, triples_flops = 0;
     std::int64_t contractions = 0;
     /// Of these, what ran on devices; bytes that the contractions moved there and back.
