@@ -300,11 +300,7 @@ void set_options(Options& o) {
     e.method = chem::parse_method(o.method);
     e.reference = chem::parse_reference(o.reference);
     o.reference = chem::name(e.reference);
-    const auto known = {"none", "check", "follow"};
-    const auto* const stability = std::find(known.begin(), known.end(), o.stability);
-    require(stability != known.end(), "--stability {}: none, check or follow", o.stability);
-    require(e.reference == chem::Reference::uhf || o.stability != "follow", "--stability follow: of --reference uhf");
-    e.stability = static_cast<chem::Stability>(stability - known.begin());
+    e.stability = chem::parse_stability(o.stability);
     require(!file_of_integrals(o) || e.reference == chem::Reference::rhf,
             "--reference {}: integrals of a file are a closed shell's", o.reference);
     if (e.method == chem::Method::ri_mp2) o.integrals = "df";

@@ -1,6 +1,7 @@
 // Energies of molecules.
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -44,6 +45,8 @@ chem::EnergyResult energy(const chem::Molecule& molecule, const std::string& met
     options.rifit = text.at(3);
     options.checkpoint = text.at(4);
     options.scratch = text.at(5);
+    options.reference = chem::parse_reference(text.at(6));
+    options.stability = chem::parse_stability(text.at(7));
     Interrupt interrupt;
     options.log = [&](const std::string& line) {
         if (Interrupt::seen()) throw Stopped{};
@@ -98,6 +101,17 @@ void bind_energies(nb::module_& module) {
         .def_ro("ccsd", &R::ccsd, "Correlation energy.")
         .def_ro("triples", &R::triples, "What (T) adds to ccsd.")
         .def_ro("total", &R::total)
+        .def_ro("dipole", &R::dipole, "Of the reference, about the origin, in e bohr.")
+        .def_ro("ccsd_dipole", &R::ccsd_dipole, "Of CCSD, where it was asked for.")
+        .def_prop_ro(
+            "s_squared", [](const R& r) { return r.open ? std::optional(r.open->s_squared) : std::nullopt; },
+            "<S^2> of the determinant; None with reference rhf.")
+        .def_prop_ro(
+            "hessian", [](const R& r) { return r.open ? r.open->hessian : std::nullopt; },
+            "Lowest eigenvalue for rotations of orbitals, where it was looked for; below zero the SCF is no minimum.")
+        .def_prop_ro(
+            "fno_correction", [](const R& r) { return r.fno ? std::optional(r.fno->correction) : std::nullopt; },
+            "What MP2 adds for the orbitals that fno left out, in total; None without fno.")
         .def_ro("scf_iterations", &R::scf_iterations)
         .def_ro("iterations", &R::iterations)
         .def_ro("t1_diagnostic", &R::t1_diagnostic)
@@ -124,6 +138,11 @@ void bind_energies(nb::module_& module) {
         .def_rw("max_iterations", &O::max_iterations)
         .def_rw("screen", &O::screen)
         .def_rw("tile", &O::tile)
+        .def_rw("multiplicity", &O::multiplicity)
+        .def_rw("level_shift", &O::level_shift)
+        .def_rw("damping", &O::damping)
+        .def_rw("dipole", &O::dipole)
+        .def_rw("fno", &O::fno)
         .def_prop_rw(
             "df", [](const O& o) { return o.integrals == chem::IntegralKind::df; },
             [](O& o, bool df) { o.integrals = df ? chem::IntegralKind::df : chem::IntegralKind::conventional; })

@@ -37,6 +37,21 @@ def test_water_is_what_the_program_computes():
     assert ts.energy(share, "sto-3g", "rhf", threads=1).rhf == ts.energy(share, "sto-3g", "rhf", threads=2).rhf
 
 
+def test_open_shells_and_natural_orbitals():
+    oxygen = [("O", (0, 0, 0))]
+    uhf = ts.energy(oxygen, "def2-svp", reference="uhf", multiplicity=3)
+    assert uhf.s_squared == pytest.approx(2, abs=0.02) and uhf.hessian > -1e-5 and uhf.fno_correction is None
+    assert uhf.ccsd_dipole is None and uhf.dipole == pytest.approx([0, 0, 0], abs=1e-8)
+    # PySCF 2.14.0, tests/data/open_shell_energies.json
+    assert uhf.rhf + uhf.ccsd + uhf.triples == pytest.approx(uhf.total)
+    rohf = ts.energy(oxygen, "def2-svp", "ccsd", reference="rohf", multiplicity=3, dipole=True)
+    assert rohf.rhf > uhf.rhf and rohf.ccsd_dipole == pytest.approx([0, 0, 0], abs=1e-6) and rohf.hessian is None
+    few = ts.energy(oxygen, "def2-svp", reference="uhf", multiplicity=3, fno=1e-2)
+    assert few.fno_correction < 0 and few.virtuals < uhf.virtuals
+    assert ts.energy(oxygen, "def2-svp", reference="uhf", multiplicity=3, fno=0.0).total == pytest.approx(uhf.total, abs=1e-7)
+    assert ts.energy(H2, "sto-3g", "ccsd").s_squared is None
+
+
 def test_what_does_not_converge_is_said():
     with pytest.raises(ts.NotConverged) as error:
         ts.energy([("O", (0, 0, 0)), ("O", (0, 0, 1.2))], "sto-3g", "ccsd", max_iterations=2)
@@ -58,6 +73,15 @@ def test_what_does_not_converge_is_said():
     (lambda: ts.energy("x.xyz", unit="bohr"), "angstrom"),
     (lambda: ts.energy(H2, integrals="exact"), "integrals 'exact'"),
     (lambda: ts.energy(H2, abcd="both"), "abcd 'both'"),
+    (lambda: ts.energy(H2, reference="ghf"), "unknown reference 'ghf'"),
+    (lambda: ts.energy(H2, reference="uhf", multiplicity=2), "multiplicity 2"),
+    (lambda: ts.energy(H2, multiplicity=3), "multiplicity 3: reference rhf has 1"),
+    (lambda: ts.energy(H2, stability="follow"), "of reference uhf, not rhf"),
+    (lambda: ts.energy(H2, reference="uhf", stability="maybe"), "stability 'maybe'"),
+    (lambda: ts.energy(H2, level_shift=0.1), "level shift 0.1"),
+    (lambda: ts.energy(H2, multiplicity="two"), "multiplicity"),
+    (lambda: ts.energy(H2, fno=3), "fno 3"),
+    (lambda: ts.energy(H2, fno="few"), "fno"),
     (lambda: ts.energy(H2, converge="tight"), "converge"),
     (lambda: ts.energy(H2, charge=0.5), "charge 0.5"),
     (lambda: ts.energy(H2, memory="1kB"), "memory|budget"),

@@ -58,6 +58,13 @@ std::string name(Reference reference) {
     return reference == Reference::rhf ? "rhf" : reference == Reference::uhf ? "uhf" : "rohf";
 }
 
+Stability parse_stability(const std::string& text) {
+    if (equal_ignoring_case(text, "none")) return Stability::none;
+    if (equal_ignoring_case(text, "check")) return Stability::check;
+    if (equal_ignoring_case(text, "follow")) return Stability::follow;
+    user_error("stability '{}': there are none, check and follow", shown(text));
+}
+
 namespace {
 
 constexpr std::int64_t kFunctionsInTile = 16;
@@ -182,6 +189,8 @@ void Calculation::check_reference() {
     require(std::isfinite(options_.level_shift) && options_.level_shift >= 0, "level shift {} is not a number >= 0",
             options_.level_shift);
     require(options_.damping >= 0 && options_.damping < 1, "damping {} is not from 0 to below 1", options_.damping);
+    require(options_.stability != Stability::follow || options_.reference == Reference::uhf,
+            "stability follow: of reference uhf, not {}", name(options_.reference));
     require(!options_.dipole || (open() && options_.method >= Method::ccsd),
             "the dipole moment of {} with reference {}: of ccsd with uhf and rohf; closed shells may be uhf",
             name(options_.method), name(options_.reference));

@@ -164,12 +164,13 @@ void correlate_open_shell(UhfResult& scf, std::shared_ptr<const AoIntegrals> ao,
     if (options.method != Method::ccsd_t) return;
 
     v.vvvv = v.oooo = v.ovov = RealTensor();
-    take_triples(
+    const auto why_not = take_triples(
         options.log,
         [&](const TriplesProgress& progress) {
             return spin_triples(v, orbitals, found.amplitudes, work.workers(), progress);
         },
         result);
+    if (!why_not.empty() && options.warn) options.warn(why_not);
 }
 
 }  // namespace tessera::chem

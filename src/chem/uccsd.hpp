@@ -66,8 +66,8 @@ class SpinMultipliers {
 std::vector<OpenShell::Amplitude> largest_amplitudes(const RealTensor& x, const SpinOrbitals& orbitals,
                                                      std::size_t most);
 
-/// The (T) correction by the fused kernel, brick by brick: i >= j >= k and a >= b >= c in tiles, each brick of one
-/// spin. Ranks share the bricks; the same bits on any number of them.
+/// The (T) correction by the fused kernel, brick by brick: i >= j >= k and a >= b >= c in ranges, each of one spin, on
+/// devices where there are some and these have the room. Ranks share the bricks; the same bits on any number of them.
 TriplesResult spin_triples(const AntisymmetricIntegrals& integrals, const SpinOrbitals& orbitals, const Amplitudes& t,
                            const TensorWorkers& workers, const TriplesProgress& progress);
 

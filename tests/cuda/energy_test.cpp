@@ -159,6 +159,39 @@ TEST(CudaEnergyOnce, EightMoleculesAsPsi4AndPyscf) {
               << " Eh from that of the cores\n";
 }
 
+/// Bricks of an open shell: other ones than those of the cores, and the same on any entries.
+TEST(CudaEnergyOnce, OpenShellsHaveTheirTriplesThere) {
+    if (device::count() == 0) GTEST_SKIP() << "no CUDA device";
+    for (const auto reference : {Reference::uhf, Reference::rohf})
+        for (const char* name : {"ch3", "c2h5"}) {
+            SCOPED_TRACE(std::string(name) + " " + chem::name(reference));
+            const auto molecule = read_xyz(find_shared_data("molecules/" + std::string(name) + ".xyz"));
+            EnergyOptions o = options_of({"", name, "def2-svp", Abcd::stored, {}, 0, 0});
+            o.reference = reference;
+            o.device_from = 1e18;  // (T) alone
+            const auto cores = energy(molecule, o);
+            o.here.devices = {0};
+            const auto one = energy(molecule, o);
+            o.here.devices = {0, 0, 0};
+            const auto three = energy(molecule, o);
+            EXPECT_EQ(one.ccsd, cores.ccsd);
+            EXPECT_NEAR(one.triples, cores.triples, 1e-12);
+            EXPECT_EQ(one.triples, three.triples);
+            EXPECT_EQ(one.device_triples_flops, one.triples_flops);
+            EXPECT_NEAR(one.triples_flops, cores.triples_flops, 1e-12 * cores.triples_flops);
+            // Little memory: shorter bricks; less: the cores.
+            o.here.devices = {0};
+            o.here.device_memory = std::int64_t{64} << 20;
+            EXPECT_NEAR(energy(molecule, o).triples, cores.triples, 1e-12);
+            o.here.device_memory = std::int64_t{8} << 20;
+            std::vector<std::string> warnings;
+            o.warn = [&](const std::string& line) { warnings.push_back(line); };
+            EXPECT_EQ(energy(molecule, o).triples, cores.triples);
+            ASSERT_EQ(warnings.size(), 1U);
+            EXPECT_NE(warnings[0].find("(T) needs"), std::string::npos) << warnings[0];
+        }
+}
+
 /// A budget with room for contractions, but not for the triples.
 TEST(CudaEnergyOnce, WhatDoesNotFitRunsOnTheCores) {
     if (device::count() == 0) GTEST_SKIP() << "no CUDA device";

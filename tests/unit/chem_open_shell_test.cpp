@@ -8,9 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/shared_data.hpp"
+#include "chem/spin_bricks.hpp"
 #include "tessera/chem/energy.hpp"
 #include "tessera/chem/hamiltonian.hpp"
 #include "tessera/chem/optimise.hpp"
+#include "tessera/comm/world.hpp"
 
 namespace tessera::chem {
 namespace {
@@ -188,6 +190,98 @@ TEST(NaturalOrbitals, NoneMayBeLeft) {
     const auto r = energy(parse_xyz("2\n\nH 0 0 0\nH 0 0 1\n", "h2"), o);
     EXPECT_EQ(r.fno->kept[1], 0);
     EXPECT_LT(r.ccsd, -1e-4);
+}
+
+/// Orbitals of no molecule, and all that (T) is made of.
+struct SomeTriples {
+    SpinOrbitals orbitals;
+    AntisymmetricIntegrals v;
+    Amplitudes t;
+    SomeTriples(std::array<std::int64_t, 2> occupied, std::array<std::int64_t, 2> virtuals) {
+        orbitals.occupied = occupied;
+        orbitals.virtuals = virtuals;
+        const auto tiles = [](std::array<std::int64_t, 2> n, std::int64_t& alphas) {
+            std::vector<std::int64_t> sizes;
+            for (std::size_t s = 0; s < 2; ++s) {
+                for (auto left = n[s]; left > 0; left -= 3) sizes.push_back(std::min<std::int64_t>(left, 3));
+                if (s == 0) alphas = static_cast<std::int64_t>(sizes.size());
+            }
+            return Tiling::from_sizes(sizes);
+        };
+        orbitals.occupied_tiles = tiles(occupied, orbitals.alpha_tiles[0]);
+        orbitals.virtual_tiles = tiles(virtuals, orbitals.alpha_tiles[1]);
+        for (std::int64_t i = 0; i < occupied[0] + occupied[1]; ++i)
+            orbitals.energies.occupied_energies.push_back(-2 - 0.1 * static_cast<double>(i % 7));
+        for (std::int64_t a = 0; a < virtuals[0] + virtuals[1]; ++a)
+            orbitals.energies.virtual_energies.push_back(0.3 + 0.1 * static_cast<double>(a % 11));
+        orbitals.fock_ov = some("ov", false, false);
+        v.oovv = some("oovv", true, true);
+        v.ooov = some("ooov", true, false);
+        v.ovvv = some("ovvv", false, true);
+        t = {some("ov", false, false), some("oovv", true, true)};
+    }
+
+  private:
+    double phase = 0;
+    /// Antisymmetric in the first two and in the last two indices, where so asked.
+    RealTensor some(const std::string& spaces, bool first, bool last) {
+        phase += 0.7;
+        const std::string symmetry =
+            std::string(first ? "pqrs=-qprs" : "") + (first && last ? "," : "") + (last ? "pqrs=-pqsr" : "");
+        RealTensor x(spin_shape(orbitals, spaces, Symmetry(symmetry)));
+        x.update_tiles([&](const IndexVector& at, double) {
+            const auto wave = [&](bool p, bool q) {
+                const std::size_t n = spaces.size();
+                const double scale[] = {12.9898, 78.233, 37.719, 4.581};
+                double sum = phase;
+                for (std::size_t d = 0; d < n; ++d)
+                    sum += scale[d] * static_cast<double>(at[static_cast<int>(p && d < 2   ? 1 - d
+                                                                              : q && d > 1 ? 5 - d
+                                                                                           : d)]);
+                return std::sin(sum);
+            };
+            double value = wave(false, false);
+            if (first) value -= wave(true, false);
+            if (last) value -= wave(false, true);
+            if (first && last) value += wave(true, true);
+            return value;
+        });
+        return x;
+    }
+};
+
+/// Bricks as a device has them, and others, on the cores: each triple with each triple once.
+TEST(SpinBricks, AreCutInAnyWay) {
+    for (const auto& [o, w] : {std::pair<std::array<std::int64_t, 2>, std::array<std::int64_t, 2>>{{5, 4}, {9, 10}},
+                               {{4, 1}, {3, 7}},
+                               {{3, 0}, {5, 2}},
+                               {{2, 1}, {2, 1}}}) {
+        const SomeTriples x(o, w);
+        const SpinTerms terms(x.v, x.orbitals, x.t, 1);
+        const auto pairs = [](double n, int of) {
+            return of == 0 ? 1 : of == 1 ? n : of == 2 ? n * (n - 1) / 2 : n * (n - 1) * (n - 2) / 6;
+        };
+        double unique = 0;
+        for (int betas = 0; betas <= 3; ++betas)
+            unique += pairs(static_cast<double>(o[0]), 3 - betas) * pairs(static_cast<double>(o[1]), betas) *
+                      pairs(static_cast<double>(w[0]), 3 - betas) * pairs(static_cast<double>(w[1]), betas);
+        double expected = 0, flops = 0;
+        for (const BrickSizes& sizes : {kCoreBricks, kDeviceBricks, BrickSizes{{3, 2, 2}, {4, 3, 5}, false},
+                                        BrickSizes{{1, 1, 1}, {1, 1, 1}, false}}) {
+            const auto bricks = spin_bricks(x.orbitals, sizes);
+            double sum = 0;
+            for (const auto& b : bricks) sum += b.unique;
+            EXPECT_EQ(sum, unique);
+            const auto r = spin_triples_on_cores(terms, bricks, self_communicator(), 2, {});
+            if (expected == 0) {
+                expected = r.energy;
+                flops = r.flops;
+            }
+            EXPECT_NEAR(r.energy, expected, 1e-12 * std::abs(expected));
+            EXPECT_EQ(r.flops, flops);
+        }
+        EXPECT_NE(expected, 0);
+    }
 }
 
 TEST(OpenShell, TilesAndThreadsChangeNothing) {

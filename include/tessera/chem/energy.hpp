@@ -39,6 +39,8 @@ Reference parse_reference(const std::string& text);
 std::string name(Reference reference);
 /// Whether it is looked for rotations of orbitals that lower the energy, and gone on to what they lead to.
 enum class Stability { none, check, follow };
+/// "none", "check" or "follow".
+Stability parse_stability(const std::string& text);
 
 struct EnergyOptions {
     Reference reference = Reference::rhf;
