@@ -152,7 +152,8 @@ std::vector<Chosen> triples(const SpinOrbitals& orbitals, char space, int betas,
         const auto size = (space == 'o' ? sizes.occupied : sizes.virtuals)[static_cast<std::size_t>(n - 1)];
         for (std::int64_t begin = 0; begin < count;) {
             const auto left = (count - begin + size - 1) / size;
-            const auto extent = sizes.even ? (count - begin + left - 1) / left : std::min(size, count - begin);
+            const auto extent =
+                sizes.even && space == 'o' ? (count - begin + left - 1) / left : std::min(size, count - begin);
             tiles.push_back({spin, begin, extent});
             begin += extent;
         }

@@ -26,14 +26,14 @@ struct SpinBrick {
     kernels::BlockExtents extents() const;
 };
 
-/// Orbitals in a range at most, by how many of the three indices have its spin: one, two, three.
+/// Orbitals in a range at most, by how many of the three indices have its spin: one, two, three. An index that is alone
+/// with its spin has no order to keep. Large ranges do more than they have to, and do it faster.
 struct BrickSizes {
     std::array<std::int64_t, 3> occupied{}, virtuals{};
-    bool even = true;  // ranges of a spin as even as they can be; else whole ones, and the rest
+    bool even = true;  // ranges of occupied orbitals as even as they can be; else whole ones, and the rest
 };
-constexpr BrickSizes kCoreBricks{{6, 6, 6}, {16, 16, 16}, true};  // large ones do more than they have to
-/// The kernel's tiles there are of 4 and 8 orbitals. An index that is alone with its spin has no order to keep.
-constexpr BrickSizes kDeviceBricks{{64, 8, 8}, {256, 24, 40}, false};
+constexpr BrickSizes kCoreBricks{{32, 6, 6}, {64, 8, 8}, true};
+constexpr BrickSizes kDeviceBricks{{64, 8, 8}, {256, 24, 40}, false};  // the kernel's tiles there are of 4 and 8
 /// Every triple with every triple in exactly one brick, up to its order.
 std::vector<SpinBrick> spin_bricks(const SpinOrbitals& orbitals, const BrickSizes& sizes);
 
