@@ -8,6 +8,7 @@
 #include "comm/same_on_all.hpp"
 #include "contract/planned_impl.hpp"
 #include "shape/require_whole.hpp"
+#include "tensor/tile_turns.hpp"
 #include "tensor/two_tensors.hpp"
 #include "tessera/contract/contract.hpp"
 #include "tessera/tensor/matrix.hpp"
@@ -269,7 +270,7 @@ ErrorNorms distance(const Tensor<T>& x, const Tensor<T>& given, int threads) {
     const DealtLike<T> dealt("distance", given, x);
     const Tensor<T>& y = *dealt;
     std::vector<double> norms(static_cast<std::size_t>(x.tile_count()));
-    parallel_for(x.impl().local_count(), threads, 8, [&](std::int64_t i) {
+    parallel_for(x.impl().local_count(), threads, tiles_of_a_turn<T>(x.impl(), threads), [&](std::int64_t i) {
         const std::int64_t s = x.impl().local_slot(i);
         const auto other = y.shape().find(x.shape().tile(s));
         if (!other) {

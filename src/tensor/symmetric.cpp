@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "base/check.hpp"
 #include "base/parallel.hpp"
+#include "base/units.hpp"
 #include "kernels/tile_math.hpp"
 #include "shape/require_whole.hpp"
 #include "tensor/symmetric_tile.hpp"
 #include "tensor/tensor_impl.hpp"
+#include "tensor/tile_turns.hpp"
 #include "tessera/shape/tile_views.hpp"
 
 namespace tessera {
@@ -63,16 +66,20 @@ Tensor<T> desymmetrise(const Tensor<T>& x, int threads) {
     const auto& shape = whole.shape;
     const auto& views = whole.views;
     auto out = std::make_unique<typename Tensor<T>::Impl>(shape, x.placement());
-    out->clear_padding();
     std::vector<std::int64_t> stored(static_cast<std::size_t>(shape.tile_count()));  // slots of those that are
     for (std::int64_t s = 0, next = 0; s < shape.tile_count(); ++s)
         if (views.is_stored(static_cast<std::int32_t>(s))) stored[static_cast<std::size_t>(s)] = next++;
     const auto fill = [&](const Tensor<T>& from, int only) {
-        parallel_for(out->local_count(), threads, 16, [&](std::int64_t i) {
+        parallel_for(out->local_count(), threads, tiles_of_a_turn<T>(*out, threads), [&](std::int64_t i) {
             const auto slot = out->local_slot(i);
             if (only >= 0 && views.view[static_cast<std::size_t>(slot)] != only) return;
             const auto place = stored[static_cast<std::size_t>(views.place(static_cast<std::int32_t>(slot)))];
-            see(views[slot], from.impl().tile(place), shape.grid().tile_extents(shape.tile(slot)), out->tile(slot));
+            const auto extents = shape.grid().tile_extents(shape.tile(slot));
+            T* tile = out->tile(slot);
+            see(views[slot], from.impl().tile(place), extents, tile);
+            const auto bytes = extents.product() * static_cast<std::int64_t>(sizeof(T));
+            std::memset(reinterpret_cast<std::byte*>(tile) + bytes, 0,
+                        static_cast<std::size_t>(align_up(bytes) - bytes));
         });
     };
     // On ranks view by view: the stored tiles move to the owners of those that are seen so in them.

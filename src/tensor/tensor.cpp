@@ -17,6 +17,7 @@
 #include "tensor/resident.hpp"
 #include "tensor/symmetric_tile.hpp"
 #include "tensor/tensor_impl.hpp"
+#include "tensor/tile_turns.hpp"
 #include "tessera/tensor/symmetric.hpp"
 
 namespace tessera {
@@ -227,7 +228,7 @@ template <Scalar T>
 void Tensor<T>::for_each_tile(const std::function<void(const TileInfo&, std::span<const T>)>& visit,
                               int threads) const {
     if (DryRun::current()) return;
-    parallel_for(impl_->local_count(), threads, 1, [&](std::int64_t i) {
+    parallel_for(impl_->local_count(), threads, tiles_of_a_turn<T>(*impl_, threads), [&](std::int64_t i) {
         const std::int64_t s = impl_->local_slot(i);
         const auto info = tile_info(grid(), tiles().tile(s));
         if (impl_->home(s) < 0) return visit(info, tile(s));
@@ -260,7 +261,8 @@ void Tensor<T>::update_tiles(const std::function<void(const TileInfo&, std::span
     if (impl_->resident()) return update_by_way_of_host(*this, change, threads);
     std::vector<double> norms(static_cast<std::size_t>(tile_count()));
     const auto local = [&](const auto& body) {
-        parallel_for(impl_->local_count(), threads, 1, [&](std::int64_t i) { body(impl_->local_slot(i)); });
+        parallel_for(impl_->local_count(), threads, tiles_of_a_turn<T>(*impl_, threads),
+                     [&](std::int64_t i) { body(impl_->local_slot(i)); });
     };
     const auto elements = [&](std::int64_t s) {
         return std::span<T>(impl_->tile(s), static_cast<std::size_t>(impl_->elements(s)));
