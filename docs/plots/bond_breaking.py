@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 from energies import energy
 
 COMMON = ("--basis", "cc-pvdz", "--frozen-core")
-UHF = ("--reference", "uhf", "--stability", "follow")
+UHF = ("--reference", "uhf", "--stability", "follow", "--level-shift", "0.3")  # far apart it wants the shift
 METHODS = [("RHF", "rhf", (), "C0--"), ("UHF", "rhf", UHF, "C1--"), ("RHF-CCSD(T)", "ccsd(t)", (), "C0-"), ("UHF-CCSD(T)", "ccsd(t)", UHF, "C1-")]
 
 

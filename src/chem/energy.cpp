@@ -62,7 +62,7 @@ Stability parse_stability(const std::string& text) {
     if (equal_ignoring_case(text, "none")) return Stability::none;
     if (equal_ignoring_case(text, "check")) return Stability::check;
     if (equal_ignoring_case(text, "follow")) return Stability::follow;
-    user_error("stability '{}': there are none, check and follow", shown(text));
+    user_error("stability '{}': check, follow or none", shown(text));
 }
 
 namespace {

@@ -192,12 +192,13 @@ TEST(NaturalOrbitals, NoneMayBeLeft) {
     EXPECT_LT(r.ccsd, -1e-4);
 }
 
-/// Orbitals of no molecule, and all that (T) is made of.
-struct SomeTriples {
+/// Orbitals of no molecule, and all that (T) is made of; with `scale` integrals as large, and those of CCSD too.
+struct SomeSpins {
     SpinOrbitals orbitals;
     AntisymmetricIntegrals v;
     Amplitudes t;
-    SomeTriples(std::array<std::int64_t, 2> occupied, std::array<std::int64_t, 2> virtuals) {
+    SomeSpins(std::array<std::int64_t, 2> occupied, std::array<std::int64_t, 2> virtuals, double scale = 0)
+        : size(scale > 0 ? scale : 1) {
         orbitals.occupied = occupied;
         orbitals.virtuals = virtuals;
         const auto tiles = [](std::array<std::int64_t, 2> n, std::int64_t& alphas) {
@@ -219,36 +220,85 @@ struct SomeTriples {
         v.ooov = some("ooov", true, false);
         v.ovvv = some("ovvv", false, true);
         t = {some("ov", false, false), some("oovv", true, true)};
+        if (scale == 0) return;
+        v.oooo = some("oooo", true, true);
+        v.ovov = some("ovov", false, false);
+        v.vvvv = some("vvvv", true, true, true);
     }
-
-  private:
-    double phase = 0;
-    /// Antisymmetric in the first two and in the last two indices, where so asked.
-    RealTensor some(const std::string& spaces, bool first, bool last) {
+    /// Antisymmetric in the first two and in the last two indices, and as it is with both pairs exchanged, where so
+    /// asked.
+    RealTensor some(const std::string& spaces, bool first, bool last, bool pairs = false) {
         phase += 0.7;
-        const std::string symmetry =
-            std::string(first ? "pqrs=-qprs" : "") + (first && last ? "," : "") + (last ? "pqrs=-pqsr" : "");
+        const std::string symmetry = std::string(first ? "pqrs=-qprs" : "") + (first && last ? "," : "") +
+                                     (last ? "pqrs=-pqsr" : "") + (pairs ? ",pqrs=rspq" : "");
         RealTensor x(spin_shape(orbitals, spaces, Symmetry(symmetry)));
         x.update_tiles([&](const IndexVector& at, double) {
-            const auto wave = [&](bool p, bool q) {
-                const std::size_t n = spaces.size();
-                const double scale[] = {12.9898, 78.233, 37.719, 4.581};
+            const auto wave = [&](bool p, bool q, bool turned) {
+                const double factors[] = {12.9898, 78.233, 37.719, 4.581};
                 double sum = phase;
-                for (std::size_t d = 0; d < n; ++d)
-                    sum += scale[d] * static_cast<double>(at[static_cast<int>(p && d < 2   ? 1 - d
-                                                                              : q && d > 1 ? 5 - d
-                                                                                           : d)]);
+                for (std::size_t d = 0; d < spaces.size(); ++d) {
+                    const auto from = p && d < 2 ? 1 - d : q && d > 1 ? 5 - d : d;
+                    sum += factors[d] * static_cast<double>(at[static_cast<int>(turned ? from ^ 2U : from)]);
+                }
                 return std::sin(sum);
             };
-            double value = wave(false, false);
-            if (first) value -= wave(true, false);
-            if (last) value -= wave(false, true);
-            if (first && last) value += wave(true, true);
-            return value;
+            double value = 0;
+            for (const bool turned : {false, true}) {
+                if (turned && !pairs) continue;
+                value += wave(false, false, turned);
+                if (first) value -= wave(true, false, turned);
+                if (last) value -= wave(false, true, turned);
+                if (first && last) value += wave(true, true, turned);
+            }
+            return size * value;
         });
         return x;
     }
+
+  private:
+    double size, phase = 0;
 };
+
+/// The density of Lambda is the derivative of the CCSD energy with respect to a field that orbitals do not follow.
+TEST(Lambda, IsTheDerivativeByAField) {
+    for (const auto& [o, w] :
+         {std::pair<std::array<std::int64_t, 2>, std::array<std::int64_t, 2>>{{3, 2}, {4, 5}}, {{2, 2}, {3, 3}}}) {
+        SomeSpins x(o, w, 0.06);
+        const RealTensor oo = x.some("oo", false, false), ov = x.some("ov", false, false),
+                         vv = x.some("vv", false, false);
+        TensorWork work({});
+        CcsdOptions how;
+        how.converge = 1e-13;
+        how.max_iterations = 200;
+        const auto scaled = [](double factor, RealTensor y) {
+            scale(y, factor);
+            return y;
+        };
+        const auto solved = [&](double field) {
+            x.orbitals.fock_ov = scaled(field, ov);
+            SpinEquations equations(x.v, x.orbitals, work);
+            equations.set_fock(scaled(field, oo), scaled(field, vv));
+            return ccsd({[&](const Amplitudes& t) { return equations.next(t); },
+                         [&](const Amplitudes& t) {
+                             const auto e = equations.energy(t, true);
+                             return e.same + e.opposite + e.singles;
+                         }},
+                        equations.first_order(), how, 1);
+        };
+        const auto slope = [&](double h) { return (solved(h).energy - solved(-h).energy) / (2 * h); };
+        const double by_field = (4 * slope(1e-2) - slope(2e-2)) / 3;
+        const auto t = solved(0).amplitudes;
+        SpinMultipliers multipliers(x.v, x.orbitals, t, work);
+        const SpinEquations equations(x.v, x.orbitals, work);
+        const auto lambda = ccsd({[&](const Amplitudes& l) { return multipliers.next(l); },
+                                  [&](const Amplitudes& l) { return equations.energy(l, false).same; }},
+                                 t, how, 1);
+        const auto density = multipliers.density(lambda.amplitudes);
+        const double by_lambda = dot(density.oo, oo) + dot(density.ov, ov) + dot(density.vv, vv);
+        EXPECT_GT(std::abs(by_lambda), 1e-4);
+        EXPECT_NEAR(by_lambda, by_field, 1e-8);
+    }
+}
 
 /// Bricks as a device has them, and others, on the cores: each triple with each triple once.
 TEST(SpinBricks, AreCutInAnyWay) {
@@ -256,7 +306,7 @@ TEST(SpinBricks, AreCutInAnyWay) {
                                {{4, 1}, {3, 7}},
                                {{3, 0}, {5, 2}},
                                {{2, 1}, {2, 1}}}) {
-        const SomeTriples x(o, w);
+        const SomeSpins x(o, w);
         const SpinTerms terms(x.v, x.orbitals, x.t, 1);
         const auto pairs = [](double n, int of) {
             return of == 0 ? 1 : of == 1 ? n : of == 2 ? n * (n - 1) / 2 : n * (n - 1) * (n - 2) / 6;
