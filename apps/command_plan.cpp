@@ -14,7 +14,7 @@ struct Options {
 };
 
 void run(const Options& o) {
-    const auto [problem, planned] = make_plan(o.planning, o.common.threads);
+    const auto [problem, planned] = make_plan(o.planning, o.common);
     const Plan& plan = planned.plan();
     const double start = now_seconds();
     validate(plan);

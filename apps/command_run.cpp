@@ -58,7 +58,7 @@ Request request_of(const Options& o) {
     r.what = contract_options_of(o.contraction);
     r.how = plan_options_of(o.contraction.how, mpi_world().size(), r.devices());
     require(o.trace.empty() || r.devices(), "--trace {}: only devices keep a time line; give --devices", o.trace);
-    r.problem = make_problem(o.problem);
+    r.problem = problem_of(o.problem, o.common);
     const ContractionSpec spec(r.problem.spec);
     r.source_b = source_of_b(o.b, r.problem, r.devices(), device_can_make(spec, Operand::b));
     r.old_shape = r.problem.c ? *r.problem.c : Shape::dense(spec.result_grid(r.problem.a.grid(), r.problem.b.grid()));
@@ -316,7 +316,7 @@ Action add_run(Command app) {
     command
         .add_option("problem", o->problem,
                     "dense:M,N,K,t | blocks:nb,bs,occ[,seed] | synthetic:M,N,K,density[,lo,hi[,seed]] |\n"
-                    "alkane:n:v1|v2|v3|O,A[:min] | purify:n[,tile,bandwidth,gap[,seed]]")
+                    "alkane:n:v1|v2|v3|O,A[:min] | geometry:FILE:O,A[:BASIS] | purify:n[,tile,bandwidth,gap[,seed]]")
         .required();
     add_contraction(command, o->contraction);
     add_common(command, o->common);

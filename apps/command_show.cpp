@@ -7,6 +7,7 @@
 #include "base/units.hpp"
 #include "command.hpp"
 #include "io/sparsity_picture.hpp"
+#include "planning.hpp"
 #include "tessera/io/hdf5.hpp"
 #include "tessera/io/show.hpp"
 #include "tessera/problems/problem.hpp"
@@ -64,7 +65,7 @@ Image beside(const std::vector<Image>& images) {
 }
 
 void show_problem(const Options& o) {
-    const Problem problem = make_problem(o.what);
+    const Problem problem = problem_of(o.what, o.common);
     std::vector<std::pair<const char*, const Shape*>> shapes{{"a", &problem.a}, {"b", &problem.b}};
     if (problem.c) shapes.emplace_back("c", &*problem.c);
     if (!o.png.empty()) {

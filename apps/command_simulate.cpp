@@ -76,7 +76,7 @@ void run(const Options& o) {
     if (o.papers) return run_papers(o);
     require(!o.planning.problem.empty(), "simulate: a problem is required (or --papers)");
     if (!o.trace.empty()) const AtomicFile can_be_written(o.trace);  // known before the work, not behind it
-    const auto [problem, planned] = make_plan(o.planning, o.common.threads);
+    const auto [problem, planned] = make_plan(o.planning, o.common);
     const Plan& plan = planned.plan();
     const MachineModel& machine = planned.machine();
     require(o.trace.empty() || plan.steps.size() < kMostSpans, "--trace: {} steps are more than a trace can show",

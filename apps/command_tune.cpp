@@ -98,7 +98,7 @@ Trial attempt(const Options& o, const MachineModel& machine, const Space& space,
     auto planning = o.planning;
     planning.problem = t.problem;
     try {
-        const auto planned = make_plan(planning, machine).planned;
+        const auto planned = make_plan(planning, machine, make_problem(planning.problem)).planned;
         const auto& plan = planned.plan();
         t.seconds = simulate(planned, planned.machine()).seconds;
         t.flops = plan.counts.flops;

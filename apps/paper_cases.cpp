@@ -84,7 +84,7 @@ PaperCase alkane_on_summit(const std::string& tiling, int gpus) {
 }
 
 PaperOutcome simulate_case(const PaperCase& c, const MachineModel& machine) {
-    const auto planned = make_plan(c.options(), machine).planned;
+    const auto planned = make_plan(c.options(), machine, make_problem(c.options().problem)).planned;
     const auto s = simulate(planned, planned.machine());
     const auto& n = planned.counts();
     const auto& plan = planned.plan();

@@ -1,12 +1,19 @@
 #include "planning.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <optional>
+#include <tuple>
 
 #include "base/check.hpp"
+#include "base/parallel.hpp"
 #include "command.hpp"
 #include "device/discovery.hpp"
 #include "probe/machine.hpp"
+#include "tessera/chem/geometry.hpp"
 #include "tessera/machine/machine_file.hpp"
 
 namespace tessera::app {
@@ -35,9 +42,10 @@ SourceKind source_of_b(const std::string& b, const Problem& problem, bool device
 }
 
 void add_planning(Command command, PlanningOptions& o, bool problem_required) {
-    auto problem = command.add_option("problem", o.problem,
-                                      "dense:M,N,K,t | blocks:nb,bs,occ[,seed] | "
-                                      "synthetic:M,N,K,density[,lo,hi[,seed]] |\nalkane:n:v1|v2|v3|O,A[:min]");
+    auto problem = command.add_option(
+        "problem", o.problem,
+        "dense:M,N,K,t | blocks:nb,bs,occ[,seed] | "
+        "synthetic:M,N,K,density[,lo,hi[,seed]] |\nalkane:n:v1|v2|v3|O,A[:min] | geometry:FILE:O,A[:BASIS]");
     if (problem_required) problem.required();
     command
         .add_option("--machine", o.machine,
@@ -58,16 +66,51 @@ void add_planning(Command command, PlanningOptions& o, bool problem_required) {
         .show_default();
 }
 
-PlannedProblem make_plan(const PlanningOptions& o, int threads) {
-    if (o.machine == "this") return make_plan(o, probe_machine(threads, o.ranks));
+Problem problem_of(const std::string& text, const CommonOptions& common) {
+    const auto parts = split(text, ':');
+    if (parts[0] != "geometry") return make_problem(text);
+    const auto clusters = [](const std::string& words) -> std::optional<std::pair<std::int64_t, std::int64_t>> {
+        const auto two = split(words, ',');
+        std::int64_t n[2] = {};
+        if (two.size() != 2) return std::nullopt;
+        for (int i = 0; i < 2; ++i) {
+            const auto* end = two[i].data() + two[i].size();
+            const auto [stop, error] = std::from_chars(two[i].data(), end, n[i]);
+            if (error != std::errc() || stop != end) return std::nullopt;
+        }
+        return std::pair(n[0], n[1]);
+    };
+    // A file's name may have colons: the numbers are the last part, or the last but one.
+    std::size_t at = parts.size() - 1;
+    if (at > 2 && !clusters(parts[at])) --at;
+    const auto numbers = at >= 2 ? clusters(parts[at]) : std::nullopt;
+    require(numbers.has_value(),
+            "problem '{}': geometry takes a file and two numbers of clusters, of occupied and of atomic orbitals, and "
+            "perhaps a basis (geometry:FILE:O,A[:BASIS])",
+            text);
+    chem::GeometryOptions how;
+    std::tie(how.occupied_clusters, how.ao_clusters) = *numbers;
+    if (at + 1 < parts.size()) how.basis = parts[at + 1];
+    how.threads = resolve_threads(common.threads);
+    if (!common.quiet && mpi_world().rank() == 0)
+        how.log = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+    std::string file = parts[1];
+    for (std::size_t i = 2; i < at; ++i) file += ":" + parts[i];
+    return chem::make_geometry(chem::read_xyz(file), how);
+}
+
+PlannedProblem make_plan(const PlanningOptions& o, const CommonOptions& common) {
+    const auto problem = [&] { return problem_of(o.problem, common); };
+    if (o.machine == "this") return make_plan(o, probe_machine(common.threads, o.ranks), problem());
     const auto known = known_machines();
     const bool path = o.machine.find('/') != std::string::npos || o.machine.ends_with(".json");
     require(path || known.empty() || std::ranges::find(known, o.machine) != known.end(),
             "--machine {}: one of {}, this, or the path of a JSON file", o.machine, fmt::join(known, ", "));
-    return make_plan(o, read_machine(o.machine).machine);
+    auto machine = read_machine(o.machine).machine;
+    return make_plan(o, std::move(machine), problem());
 }
 
-PlannedProblem make_plan(const PlanningOptions& o, MachineModel machine) {
+PlannedProblem make_plan(const PlanningOptions& o, MachineModel machine, Problem problem) {
     require(std::isfinite(o.filter) && o.filter >= 0, "--filter {} is not a finite number >= 0", o.filter);
     machine.ranks = o.ranks;
     if (o.devices_per_rank >= 0) machine.devices_per_rank = o.devices_per_rank;
@@ -83,7 +126,6 @@ PlannedProblem make_plan(const PlanningOptions& o, MachineModel machine) {
         throw BackendUnavailable(device::why_none());
     require(machine.devices_per_rank == 0 || machine.device.memory > 0,
             "--devices-per-rank {}: machine {} has no devices", machine.devices_per_rank, machine.name);
-    Problem problem = make_problem(o.problem);
     const bool devices = machine.devices_per_rank > 0;
     const auto budgets = budgets_of(o.where, devices, "--devices-per-rank");
     const auto source = source_of_b(o.b, problem, devices, machine.device.make_bytes_per_second > 0);

@@ -26,13 +26,16 @@ void add_source_of_b(Command command, std::string& b);
 /// What it says. On its own B is stored, or made on demand: by the devices, if `devices_make` them, or the host.
 SourceKind source_of_b(const std::string& b, const Problem& problem, bool devices, bool devices_make);
 
+/// make_problem, and geometry:FILE:O,A[:BASIS] of a molecule (docs/GEOMETRY.md), whose steps are told on stderr.
+Problem problem_of(const std::string& text, const CommonOptions& common);
+
 struct PlannedProblem {
     Problem problem;
     PlannedContraction planned;
 };
-/// threads: of this machine, where that is the one planned for.
-PlannedProblem make_plan(const PlanningOptions& options, int threads);
-/// The same on a machine that is already read.
-PlannedProblem make_plan(const PlanningOptions& options, MachineModel machine);
+/// Threads are those of this machine, where that is the one planned for.
+PlannedProblem make_plan(const PlanningOptions& options, const CommonOptions& common);
+/// The same on a machine that is already read, of a problem that is already made.
+PlannedProblem make_plan(const PlanningOptions& options, MachineModel machine, Problem problem);
 
 }  // namespace tessera::app

@@ -10,6 +10,7 @@
 
 #include "base/hash.hpp"
 #include "base/hash_fill.hpp"
+#include "problems/abcd_shapes.hpp"
 #include "problems/families.hpp"
 #include "problems/uniform_values.hpp"
 
@@ -21,8 +22,6 @@ constexpr double kBondCC = 1.54, kBondCH = 1.09;  // Angstrom
 constexpr double kPairReach = 36.5;               // Angstrom
 constexpr double kLambda = 0.84, kMu = 0.24, kQ0 = 0.16, kTau = 1e-10;
 constexpr std::uint64_t kSeed = 1;
-// A candidate is ruled out ahead of the recipe's own comparison only when rounding cannot be what decides.
-constexpr double kRoundingSlack = 1 - 1e-9;
 
 using Point = std::array<double, 3>;
 
@@ -78,15 +77,6 @@ std::int64_t cluster_count(std::int64_t at_65, std::int64_t carbons) {
     return std::max<std::int64_t>(1, (2 * at_65 * carbons + 65) / 130);
 }
 
-/// A row-major table of doubles.
-struct Table {
-    std::int64_t columns = 0;
-    std::vector<double> values;
-    Table(std::int64_t r, std::int64_t c) : columns(c), values(r * c) {}
-    double& operator()(std::int64_t r, std::int64_t c) { return values[r * columns + c]; }
-    double operator()(std::int64_t r, std::int64_t c) const { return values[r * columns + c]; }
-};
-
 /// Everything the norms of T and V are made of; the generators keep it.
 struct Factors {
     std::int64_t ao_clusters = 0, occupied_clusters = 0;
@@ -100,7 +90,6 @@ struct Factors {
     double norm_t(std::int64_t p, std::int64_t c, std::int64_t d) const {
         return f(row_i[p], c) * f(row_j[p], d) * std::sqrt(rows_times(p, c, d));
     }
-    double norm_v(std::int64_t c, std::int64_t d, std::int64_t a, std::int64_t b) const { return q(c, a) * q(d, b); }
     std::int64_t height(std::int64_t p) const { return pair_rows[row_i[p] * occupied_clusters + row_j[p]]; }
     /// m_IJ N_C N_D
     double rows_times(std::int64_t p, std::int64_t c, std::int64_t d) const {
@@ -158,57 +147,6 @@ Factors make_factors(const Molecule& m, std::int64_t occupied_clusters, std::int
     return x;
 }
 
-/// For each row of a table of factors, the columns that can matter (weight above `least`), ascending, and their
-/// weights.
-struct Candidates {
-    std::vector<std::int64_t> column;
-    std::vector<double> weight;
-    double largest = 0;
-};
-
-/// q_CA / (N_C N_A): V is kept where the product of two of these is above tau.
-std::vector<Candidates> candidates_of_q(const Factors& x) {
-    const auto weight = [&](std::int64_t c, std::int64_t a) {
-        return x.q(c, a) / static_cast<double>(x.ao_sizes[c] * x.ao_sizes[a]);
-    };
-    double largest = 0;
-    for (std::int64_t c = 0; c < x.ao_clusters; ++c)
-        for (std::int64_t a = 0; a < x.ao_clusters; ++a) largest = std::max(largest, weight(c, a));
-    std::vector<Candidates> out(x.ao_clusters);
-    for (std::int64_t c = 0; c < x.ao_clusters; ++c)
-        for (std::int64_t a = 0; a < x.ao_clusters; ++a) {
-            const double w = weight(c, a);
-            if (w * largest <= kTau * kRoundingSlack) continue;
-            out[c].column.push_back(a);
-            out[c].weight.push_back(w);
-            out[c].largest = std::max(out[c].largest, w);
-        }
-    return out;
-}
-
-Shape shape_of_v(const TileGrid& grid, const Factors& x) {
-    const std::vector<Candidates> near = candidates_of_q(x);
-    std::vector<std::int64_t> ordinals;
-    std::vector<double> norms;
-    const std::int64_t n = x.ao_clusters;
-    for (std::int64_t c = 0; c < n; ++c)
-        for (std::int64_t d = 0; d < n; ++d)
-            for (std::size_t ia = 0; ia < near[c].column.size(); ++ia) {
-                if (near[c].weight[ia] * near[d].largest <= kTau * kRoundingSlack) continue;
-                const std::int64_t a = near[c].column[ia];
-                for (const std::int64_t b : near[d].column) {
-                    const double norm = x.norm_v(c, d, a, b);
-                    const std::int64_t elements = x.ao_sizes[c] * x.ao_sizes[d] * x.ao_sizes[a] * x.ao_sizes[b];
-                    if (!(norm > kTau * static_cast<double>(elements))) continue;
-                    ordinals.push_back(((c * n + d) * n + a) * n + b);
-                    norms.push_back(norm);
-                }
-            }
-    ordinals.shrink_to_fit();
-    norms.shrink_to_fit();
-    return Shape::from_sorted(grid, std::move(ordinals), std::move(norms));
-}
-
 Shape shape_of_t(const TileGrid& grid, const Factors& x) {
     const std::int64_t n = x.ao_clusters;
     // T is kept where the product of two f_IC / sqrt(N_C) is above tau sqrt(m_IJ).
@@ -231,39 +169,6 @@ Shape shape_of_t(const TileGrid& grid, const Factors& x) {
                 ordinals.push_back((p * n + c) * n + d);
                 norms.push_back(norm);
             }
-        }
-    }
-    return Shape::from_sorted(grid, std::move(ordinals), std::move(norms));
-}
-
-/// The kept tiles of R, from the kept tiles of T and V.
-Shape shape_of_r(const TileGrid& grid, const Factors& x, const Shape& t, const Shape& v) {
-    const std::int64_t n = x.ao_clusters, square = n * n;
-    // V's tiles of one CD stand together: where they begin.
-    std::vector<std::int64_t> begin(square + 1, 0);
-    for (const std::int64_t ordinal : v.ordinals()) ++begin[ordinal / square + 1];
-    for (std::int64_t cd = 0; cd < square; ++cd) begin[cd + 1] += begin[cd];
-
-    std::vector<std::int64_t> ordinals;
-    std::vector<double> norms, sum(square, 0.0);
-    std::int64_t slot = 0;
-    for (std::int64_t p = 0; p < static_cast<std::int64_t>(x.row_i.size()); ++p) {
-        std::int64_t first = square, last = -1;  // the range of AB that anything was added to
-        for (; slot < t.tile_count() && t.tile(slot).value / square == p; ++slot) {
-            const std::int64_t cd = t.tile(slot).value % square, base = cd * square;
-            const double factor = t.norm_of(slot);
-            if (begin[cd] == begin[cd + 1]) continue;
-            for (std::int64_t s = begin[cd]; s < begin[cd + 1]; ++s)
-                sum[v.tile(s).value - base] += factor * v.norm_of(s);
-            first = std::min(first, v.tile(begin[cd]).value - base);
-            last = std::max(last, v.tile(begin[cd + 1] - 1).value - base);
-        }
-        for (std::int64_t ab = first; ab <= last; ++ab) {
-            if (sum[ab] > kTau * x.rows_times(p, ab / n, ab % n)) {
-                ordinals.push_back(p * square + ab);
-                norms.push_back(sum[ab]);
-            }
-            sum[ab] = 0;
         }
     }
     return Shape::from_sorted(grid, std::move(ordinals), std::move(norms));
@@ -294,8 +199,8 @@ Problem make_alkane(std::int64_t carbons, const AlkaneTiling& tiling, bool minim
     problem.name = fmt::format("alkane:{}:{}{}", carbons, tiling.name, minimal_basis ? ":min" : "");
     problem.spec = "pcd,cdab->pab";
     problem.a = shape_of_t({rows, ao, ao}, *factors);
-    problem.b = shape_of_v({ao, ao, ao, ao}, *factors);
-    problem.c = shape_of_r({rows, ao, ao}, *factors, problem.a, problem.b);
+    problem.b = shape_of_v(ao, factors->q, kTau);
+    problem.c = shape_of_r(rows, problem.a, problem.b, kTau);
     set_values(
         problem,
         [factors](const TileInfo& info) -> HashTileValues {
@@ -306,7 +211,7 @@ Problem make_alkane(std::int64_t carbons, const AlkaneTiling& tiling, bool minim
         [factors](const TileInfo& info) -> HashTileValues {
             const auto& at = info.coordinates;
             return {state_of(Stream::values_b, info),
-                    hash_scale<double>(factors->norm_v(at[0], at[1], at[2], at[3]), info.extents.product())};
+                    hash_scale<double>(factors->q(at[0], at[2]) * factors->q(at[1], at[3]), info.extents.product())};
         });
     problem.b_on_demand = true;
     return problem;

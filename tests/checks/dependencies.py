@@ -26,7 +26,7 @@ USES["tensor"] = USES["execute"] + " execute"
 USES["contract"] = USES["tensor"] + " tensor"
 for top in ("matrix", "io", "problems", "chem"):
     USES[top] = USES["contract"] + " contract"
-USES["chem"] += " io"
+USES["chem"] += " io problems"
 
 FOREIGN = [  # header, where it may stand
     (re.compile(r"(cuda|cublas|nv)[\w/]*\.(h|hpp)$"), re.compile(r"/cuda/")),
