@@ -17,6 +17,7 @@
 
 namespace tessera::app {
 
+std::string check_word(const std::string& text) { return text.empty() ? "'' says nothing" : ""; }
 std::string check_name(const std::string& text) { return text.empty() ? "'' is no name of a file" : ""; }
 
 namespace {
@@ -99,8 +100,10 @@ void add_how(Command command, HowOptions& how) {
         .add_option("--deal", how.deal,
                     "columns of stationary_b to ranks: auto, mirrored (by flops, published) or place (patches)")
         .show_default();
-    command.add_option("--grid", how.grid,
-                       "ranks as PxQ, of stationary_b, outer_product and split_grid (default: from the shapes)");
+    command
+        .add_option("--grid", how.grid,
+                    "ranks as PxQ, of stationary_b, outer_product and split_grid (default: from the shapes)")
+        .check(check_word);
     constexpr const char* group = "How devices cut their work (computed where not given; never changes a result)";
     const auto number = [&](const char* option, auto& to, const char* help) {
         using Value = typename std::decay_t<decltype(to)>::value_type;

@@ -50,6 +50,8 @@ struct ContractionOptions {
 void add_contraction(Command command, ContractionOptions& options);
 ContractOptions contract_options_of(const ContractionOptions& options);
 
+/// An empty word is a variable of a script that is not set.
+std::string check_word(const std::string& text);
 /// For names of files to write: an empty one, of a variable that is not set, would mean that nothing is written.
 std::string check_name(const std::string& text);
 /// none, all, or numbers; checked against the devices that are here.

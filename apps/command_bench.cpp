@@ -24,9 +24,10 @@ int start_bench(char** argv) {
 }
 
 Action add_bench(Command app) {
-    app.add_subcommand(
-        "bench",
-        "the benchmark tables: contractions, dense, grouped, latency, run, sparse, threads, transpose, triples");
+    app.add_subcommand("bench",
+                       "the benchmark tables: contractions, dense, grouped, latency, rectangular, run, sign, sparse, "
+                       "threads, transpose, "
+                       "triples");
     return [] {};  // main starts them before anything else
 }
 

@@ -399,9 +399,11 @@ Action add_contract(Command app) {
     command.add_option("--conjugate", o->conjugate, "use the complex conjugate of these operands, by number from 1")
         .delimiter(',')
         .repeatable();
-    command.add_option("--symmetry", o->symmetry,
-                       "of the result, as ij=ji or ijab=-jiab,ijab=-ijba: one of the tiles that follow from each other "
-                       "is computed");
+    command
+        .add_option("--symmetry", o->symmetry,
+                    "of the result, as ij=ji or ijab=-jiab,ijab=-ijba: one of the tiles that follow from each other "
+                    "is computed")
+        .check(check_word);
     command.add_flag("--fold", o->fold, "take sums over indices that both operands may exchange over c <= d alone");
     add_contraction(command, o->contraction);
     add_common(command, o->common);

@@ -513,8 +513,10 @@ Action add_energy(Command app) {
         .add_option("--fcidump-out", e.fcidump_out,
                     "write the integrals over the orbitals of rhf or rohf here, as an FCIDUMP file")
         .check(check_name);
-    command.add_option("--scratch", e.scratch,
-                       "folder for what does not fit in --memory: vectors of DIIS (default: that of temporary files)");
+    command
+        .add_option("--scratch", e.scratch,
+                    "folder for what does not fit in --memory: vectors of DIIS (default: that of temporary files)")
+        .check(check_name);
     command.add_option("--tile", e.tile, "about this many orbitals in a tile")
         .show_default()
         .check(between(std::int64_t{1}, std::int64_t{1'000'000}));

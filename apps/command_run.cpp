@@ -321,10 +321,13 @@ Action add_run(Command app) {
     add_contraction(command, o->contraction);
     add_common(command, o->common);
     add_source_of_b(command, o->b);
-    command.add_option("--trace", o->trace, "with --devices: write what really ran as a Chrome trace (rank 0's)");
+    command.add_option("--trace", o->trace, "with --devices: write what really ran as a Chrome trace (rank 0's)")
+        .check(check_name);
     command.add_flag("--resident", o->resident,
                      "with --devices: operands live there, and as much of the result as there is room for");
-    command.add_option("--repeat", o->repeat, "execute so often; the time is the median, and quartiles are printed")
+    command
+        .add_option("--repeat,--repeats", o->repeat,
+                    "execute so often; the time is the median, and quartiles are printed")
         .show_default()
         .check(between(1, 100'000));
     command.footer(

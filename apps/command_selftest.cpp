@@ -116,7 +116,8 @@ Action add_selftest(Command app) {
     command.add_option("--devices", o->devices, "GPUs to test: all, or numbers as in 0,1; 0,0 takes one twice")
         .show_default();
     command.add_option("--played", o->played, "instead: so many devices that host threads play, to try the test itself")
-        .check(between(1, 64));
+        .check(between(1, 64))
+        .excludes("--devices");
     command.add_option("--megabytes", o->megabytes, "of each copy, MiB").show_default().check(between(1, 4096));
     add_common(command, o->common);
     command.footer(

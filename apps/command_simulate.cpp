@@ -158,7 +158,7 @@ Action add_simulate(Command app) {
     auto o = std::make_shared<Options>();
     auto command = app.add_subcommand("simulate", "predict the time line of a named problem on a described machine");
     add_planning(command, o->planning, false);
-    command.add_option("--trace", o->trace, "write the time line as a Chrome trace");
+    command.add_option("--trace", o->trace, "write the time line as a Chrome trace").check(check_name);
     const auto of_a_problem = command.options();  // the table is always the same: none of these goes with it
     auto papers = command.add_flag("--papers", o->papers, "published figures of Summit against simulated ones");
     for (const auto option : of_a_problem) papers.excludes(option);

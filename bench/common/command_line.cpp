@@ -12,6 +12,7 @@
 #include <new>
 #include <optional>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 
 #include "comm/same_on_all.hpp"
@@ -40,8 +41,32 @@ template WordCheck between(std::int64_t, std::int64_t);
 template WordCheck between(double, double);
 
 WordCheck one_of(std::vector<std::string> words) { return taken_from(CLI::IsMember(std::move(words))); }
-WordCheck above_zero() { return taken_from(CLI::PositiveNumber); }
-WordCheck zero_or_more() { return taken_from(CLI::NonNegativeNumber); }
+
+namespace {
+
+template <class Right>
+WordCheck number(Right right, const char* what, const char* in_help) {
+    return {[=](std::string& word) {
+                double x = 0;
+                return CLI::detail::lexical_cast(word, x) && right(x) ? std::string()
+                                                                      : fmt::format("'{}' is no number {}", word, what);
+            },
+            in_help};
+}
+
+/// CLI11 takes an empty word for zero.
+template <typename T>
+constexpr bool is_number = std::is_arithmetic_v<T> || std::is_same_v<T, std::optional<double>>;
+std::string no_empty_number(const std::string& word) { return word.empty() ? "'' is no number" : ""; }
+
+}  // namespace
+
+WordCheck above_zero() {
+    return number([](double x) { return x > 0; }, "above 0", "POSITIVE");
+}
+WordCheck zero_or_more() {
+    return number([](double x) { return x >= 0; }, "from 0 on", "NONNEGATIVE");
+}
 
 Option Option::show_default() { return Option(option_->capture_default_str()); }
 Option Option::required() { return Option(option_->required()); }
@@ -65,13 +90,17 @@ Command Command::add_subcommand(const std::string& name, const std::string& help
 
 template <typename T>
 Option Command::add_option(const std::string& name, T& value, const std::string& help) {
-    return Option(app_->add_option(name, value, help));
+    CLI::Option* option = app_->add_option(name, value, help);
+    if constexpr (is_number<T>) option->check(no_empty_number);
+    return Option(option);
 }
 
 template <typename T>
 Option Command::add_option_function(const std::string& name, const std::function<void(const T&)>& take,
                                     const std::string& help) {
-    return Option(app_->add_option_function<T>(name, take, help));
+    CLI::Option* option = app_->add_option_function<T>(name, take, help);
+    if constexpr (is_number<T>) option->check(no_empty_number);
+    return Option(option);
 }
 
 Option Command::add_flag(const std::string& name, bool& value, const std::string& help) {
@@ -134,12 +163,13 @@ void require_same_arguments(Communicator& ranks, int argc, char** argv) {
     require_same_on_all(ranks, all);
 }
 
-/// "unknown subcommand 'fly'...", where the words given name none; else nothing.
+/// "unknown subcommand 'fly'...", where the words given name none, or an unknown option stands first; else nothing.
 std::string unknown_subcommand(CLI::App& app) {
     CLI::App* at = &app;
     while (!at->get_subcommands().empty()) at = at->get_subcommands()[0];
     const auto words = at->remaining();
-    if (at->get_require_subcommand_min() == 0 || words.empty() || words[0].starts_with('-')) return {};
+    if (at->get_require_subcommand_min() == 0 || words.empty()) return {};
+    if (words[0].starts_with('-')) return fmt::format("unknown option '{}' of {}", words[0], at->get_name());
     std::string known;
     for (const CLI::App* command : at->get_subcommands({})) known += (known.empty() ? "" : ", ") + command->get_name();
     return fmt::format("unknown subcommand '{}' of {}: there are {}", words[0], at->get_name(), known);

@@ -1,6 +1,6 @@
 #pragma once
-// The words that commands take. CLI11 reads them, and one file alone sees CLI11: its headers cost three seconds in each
-// file that includes them.
+// The words that commands take. CLI11 reads them, and one file of these programs sees it: its headers cost three
+// seconds in each file that includes them.
 
 #include <functional>
 #include <initializer_list>

@@ -213,8 +213,10 @@ MachineFile read_machine(const std::string& name_or_path) {
     const auto found = path ? name_or_path : find_shared_data("machines/" + name_or_path + ".json");
     if (found.empty()) {
         const auto known = known_machines();
-        require(!known.empty(), "machine '{}' is not known, nor any other: no machine files are in {}", name_or_path,
-                fmt::join(shared_data_folders(), ", "));
+        require(
+            !known.empty(),
+            "machine '{}' is not known, nor any other: no machine files are in {} (TESSERA_SHARE names another folder)",
+            name_or_path, fmt::join(shared_data_folders(), ", "));
         user_error("machine '{}' is not known: there are {}, and paths to JSON files", name_or_path,
                    fmt::join(known, ", "));
     }

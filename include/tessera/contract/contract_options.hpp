@@ -105,7 +105,8 @@ struct Contraction {
 
 /// A result that nobody keeps: each tile is handed over once, finished, with its norm, and forgotten. Called from
 /// several threads at once, in no order. Devices hand over while they work, and the host holds a few tiles at a time;
-/// cores hold the result until it is complete. Each rank is handed the tiles that it owns.
+/// cores hold the result until it is complete. Each rank is handed the tiles that it owns. Not with a filter, which is
+/// a UserError: whoever takes the tiles may drop them by their norms.
 template <Scalar T>
 using TileConsumer = std::function<void(std::int64_t slot, std::span<const T> tile, double norm)>;
 
