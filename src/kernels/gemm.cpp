@@ -78,6 +78,31 @@ void multiply_chains(Isa isa, std::span<const Chain<T>> chains, GemmFlags flags,
     }
 }
 
+template <Scalar T>
+void add_dots(Isa isa, const T* const (&a)[kDots], const T* const (&b)[kDots], std::int64_t k, std::int64_t step_a,
+              std::int64_t step_b, GemmFlags flags, T (&sums)[kDots]) {
+    using R = RealOf<T>;
+    const auto& table = table_of<R>(isa);
+    const R *x[kDots], *y[kDots];
+    for (int c = 0; c < kDots; ++c) {
+        x[c] = reinterpret_cast<const R*>(a[c]);
+        y[c] = reinterpret_cast<const R*>(b[c]);
+    }
+    if constexpr (is_complex<T>)
+        table.dots_complex(x, y, k, step_a, step_b, reinterpret_cast<R*>(sums), flags.conjugate_a, flags.conjugate_b);
+    else
+        table.dots(x, y, k, step_a, step_b, sums);
+}
+
+#define TESSERA_INSTANTIATE(T)                                                                                  \
+    template void add_dots(Isa, const T* const(&)[kDots], const T* const(&)[kDots], std::int64_t, std::int64_t, \
+                           std::int64_t, GemmFlags, T(&)[kDots]);
+TESSERA_INSTANTIATE(float)
+TESSERA_INSTANTIATE(double)
+TESSERA_INSTANTIATE(std::complex<float>)
+TESSERA_INSTANTIATE(std::complex<double>)
+#undef TESSERA_INSTANTIATE
+
 template void multiply_chains(Isa, std::span<const Chain<float>>, GemmFlags, GemmWorkspace&);
 template void multiply_chains(Isa, std::span<const Chain<double>>, GemmFlags, GemmWorkspace&);
 template void multiply_chains(Isa, std::span<const Chain<std::complex<float>>>, GemmFlags, GemmWorkspace&);
@@ -88,18 +113,7 @@ template void multiply_chains(Isa, std::span<const Chain<std::complex<double>>>,
 template <Scalar T>
 void add_dots(const T* const (&a)[kDots], const T* const (&b)[kDots], std::int64_t k, std::int64_t step_a,
               std::int64_t step_b, GemmFlags flags, T (&sums)[kDots]) {
-    using R = RealOf<T>;
-    static_assert(kDots == cpu::kDots);
-    const auto& table = cpu::table_of<R>(detected_isa());
-    const R *x[kDots], *y[kDots];
-    for (int c = 0; c < kDots; ++c) {
-        x[c] = reinterpret_cast<const R*>(a[c]);
-        y[c] = reinterpret_cast<const R*>(b[c]);
-    }
-    if constexpr (is_complex<T>)
-        table.dots_complex(x, y, k, step_a, step_b, reinterpret_cast<R*>(sums), flags.conjugate_a, flags.conjugate_b);
-    else
-        table.dots(x, y, k, step_a, step_b, sums);
+    cpu::add_dots(detected_isa(), a, b, k, step_a, step_b, flags, sums);
 }
 
 template <Scalar T>

@@ -68,7 +68,7 @@ template <Scalar T>
 TESSERA_API void multiply_chains(std::span<const Chain<T>> chains, GemmFlags flags, GemmWorkspace& workspace);
 
 /// sums[c] += a[c][p * step_a] * b[c][p * step_b] for ascending p < k, for kDots independent sums.
-inline constexpr int kDots = 4;
+inline constexpr int kDots = 8;
 template <Scalar T>
 void add_dots(const T* const (&a)[kDots], const T* const (&b)[kDots], std::int64_t k, std::int64_t step_a,
               std::int64_t step_b, GemmFlags flags, T (&sums)[kDots]);

@@ -303,6 +303,41 @@ TYPED_TEST(Gemm, CutsOfAChain) {
     }
 }
 
+// Sums of single elements, side by side: each is the chain of its own fused multiply-adds.
+TYPED_TEST(Gemm, Dots) {
+    using T = TypeParam;
+    Rng rng(8);
+    const MatrixLayout one{};
+    for (int round = 0; round < 300 / kFewer; ++round) {
+        const std::int64_t k = pick(rng, 0, 70), step_a = pick(rng, 0, 2) == 0 ? pick(rng, -2, 3) : 1,
+                           step_b = pick(rng, 0, 2) == 0 ? pick(rng, 0, 3) : 1;
+        GemmFlags flags;
+        flags.conjugate_a = pick(rng, 0, 1) == 1;
+        flags.conjugate_b = pick(rng, 0, 1) == 1;
+        const MatrixLayout a_layout{.rows = {}, .cols = {1, {{{k, step_a}}}}},
+            b_layout{.rows = {1, {{{k, step_b}}}}, .cols = {}};
+        std::vector<T> memory(static_cast<std::size_t>(2 * kDots * 80 * 3));
+        for (T& x : memory) x = random_value<T>(rng);
+        const T *a[kDots], *b[kDots];
+        T start[kDots], expected[kDots];
+        for (int c = 0; c < kDots; ++c) {
+            a[c] = memory.data() + 3 * 80 * (2 * c + 1) - pick(rng, 1, 8) - (step_a < 0 ? 0 : 220);
+            b[c] = memory.data() + 3 * 80 * (2 * c + 1) + pick(rng, 0, 8);
+            start[c] = expected[c] = random_value<T>(rng);
+            const ChainLink<T> link{a[c], b[c], &a_layout, &b_layout};
+            const Chain<T> chain{&expected[c], &one, {&link, 1}, false};
+            ref::multiply_chains<T>({&chain, 1}, flags);
+        }
+        for (const Isa isa : isas()) {
+            T got[kDots];
+            std::copy(start, start + kDots, got);
+            cpu::add_dots<T>(isa, a, b, k, step_a, step_b, flags, got);
+            ASSERT_EQ(std::memcmp(got, expected, sizeof(got)), 0)
+                << name(isa) << " k " << k << " steps " << step_a << ' ' << step_b;
+        }
+    }
+}
+
 TYPED_TEST(Gemm, NothingToDo) {
     using T = TypeParam;
     multiply_chains<T>({}, {}, this->workspace_);

@@ -9,6 +9,7 @@
 
 #include "base/parallel.hpp"
 #include "execute/cpu/array_cut.hpp"
+#include "execute/cpu/array_dots.hpp"
 #include "execute/cpu/array_in_order.hpp"
 #include "kernels/gemm.hpp"
 #include "storage/buffer.hpp"
@@ -208,82 +209,22 @@ class Product {
         }
     }
 
-    /// Single elements: several sums at a time, each in its own order.
+    /// Single elements: several sums at a time.
     void add_dots(std::int64_t group, std::int64_t all) {
         constexpr int kDots = kernels::kDots;
         T sums[kDots] = {};
-        const T *a[kDots], *b[kDots];
-        std::int64_t first[kDots], tiles[kDots], most = 0;
+        std::array<DotWalk<T>, kDots> walks;
         const auto begin = group * kDots;
         const int used = static_cast<int>(std::min<std::int64_t>(kDots, all - begin));
-        for (int d = 0; d < kDots; ++d) {
-            const auto sum = std::min(begin + d, all - 1);  // the last one again
-            const Box where = point(sum / segments_);
-            a[d] = p_.a + offset_of(batch_, where, 0);
-            b[d] = p_.b + offset_of(batch_, where, 1);
-            first[d] = first_tile(sum % segments_);
-            tiles[d] = first_tile(sum % segments_ + 1) - first[d];
-            most = std::max(most, tiles[d]);
+        for (int d = 0; d < used; ++d) {
+            const auto s = (begin + d) % segments_;
+            const Box where = point((begin + d) / segments_);
+            walks[static_cast<std::size_t>(d)] =
+                DotWalk<T>(k_, cut_k_, p_.a + offset_of(batch_, where, 0), p_.b + offset_of(batch_, where, 1),
+                           first_tile(s), first_tile(s + 1));
         }
-        for (std::int64_t t = 0; t < most; ++t) {
-            Box tile[kDots];
-            bool alike = true;
-            for (int d = 0; d < kDots; ++d) {
-                if (t < tiles[d]) tile[d] = cut_k_.box(k_, first[d] + t);
-                alike = alike && t < tiles[d] && tile[d].extent == tile[0].extent;
-            }
-            if (alike) {
-                add_tiles(tile, a, b, sums);
-                continue;
-            }
-            for (int d = 0; d < kDots; ++d) {
-                if (t >= tiles[d]) continue;
-                T alone[kDots] = {sums[d], sums[d], sums[d], sums[d]};
-                const Box same[kDots] = {tile[d], tile[d], tile[d], tile[d]};
-                const T *x[kDots] = {a[d], a[d], a[d], a[d]}, *y[kDots] = {b[d], b[d], b[d], b[d]};
-                add_tiles(same, x, y, alone);
-                sums[d] = alone[0];
-            }
-        }
+        add_walks<T>(walks, {p_.conjugate_a, p_.conjugate_b}, sums);
         for (int d = 0; d < used; ++d) partial((begin + d) % segments_)[(begin + d) / segments_] = sums[d];
-    }
-
-    void add_tiles(const Box (&tile)[kernels::kDots], const T* const (&a)[kernels::kDots],
-                   const T* const (&b)[kernels::kDots], T (&sums)[kernels::kDots]) const {
-        // Axes that both arrays walk as one are one.
-        std::array<std::array<std::int64_t, 3>, kMaxRank> axis;
-        int count = 0;
-        for (int i = 0; i < k_.count; ++i) {
-            const auto extent = tile[0].extent[i];
-            const auto sa = k_.label[i].stride[0], sb = k_.label[i].stride[1];
-            if (extent == 1) continue;
-            if (count > 0 && axis[count - 1][1] == extent * sa && axis[count - 1][2] == extent * sb)
-                axis[count - 1] = {axis[count - 1][0] * extent, sa, sb};
-            else
-                axis[count++] = {extent, sa, sb};
-        }
-        const auto inner = count > 0 ? axis[count - 1] : std::array<std::int64_t, 3>{1, 0, 0};
-        const T *x[kernels::kDots], *y[kernels::kDots];
-        for (int d = 0; d < kernels::kDots; ++d) {
-            x[d] = a[d] + offset_of(k_, tile[d], 0);
-            y[d] = b[d] + offset_of(k_, tile[d], 1);
-        }
-        std::array<std::int64_t, kMaxRank> at{};
-        for (;;) {
-            kernels::add_dots<T>(x, y, inner[0], inner[1], inner[2], {p_.conjugate_a, p_.conjugate_b}, sums);
-            int i = count - 2;
-            for (; i >= 0; --i) {
-                const bool wraps = ++at[i] == axis[i][0];
-                const auto steps = wraps ? 1 - axis[i][0] : 1;
-                for (int d = 0; d < kernels::kDots; ++d) {
-                    x[d] += steps * axis[i][1];
-                    y[d] += steps * axis[i][2];
-                }
-                if (!wraps) break;
-                at[i] = 0;
-            }
-            if (i < 0) return;
-        }
     }
 
     /// C = alpha sum + beta C, for one row. False: it holds NaN or infinity.

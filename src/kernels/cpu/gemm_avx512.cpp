@@ -41,6 +41,11 @@ struct Double8 : Prefetch512 {
     static Reg mul(Reg a, Reg b) { return _mm512_mul_pd(a, b); }
     static Reg alternate(double x, double y) { return _mm512_setr_pd(x, y, x, y, x, y, x, y); }
     static Reg swap_pairs(Reg x) { return _mm512_permute_pd(x, 0x55); }
+    static void unzip(Reg x, Reg y, Reg& even, Reg& odd) {
+        even = _mm512_permutex2var_pd(x, _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14), y);
+        odd = _mm512_permutex2var_pd(x, _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15), y);
+    }
+    using Dots = Double8;
     // dst[p * dst_k + j] = src[j * src_j + p], p and j below 8.
     static void pack_across(const double* src, std::int64_t src_j, double* dst, std::int64_t dst_k) {
         Reg r[8];
@@ -95,6 +100,22 @@ struct Float16 : Prefetch512 {
     static Reg mul(Reg a, Reg b) { return _mm512_mul_ps(a, b); }
     static Reg alternate(float x, float y) { return _mm512_setr_ps(x, y, x, y, x, y, x, y, x, y, x, y, x, y, x, y); }
     static Reg swap_pairs(Reg x) { return _mm512_permute_ps(x, 0xb1); }
+    static void unzip(Reg x, Reg y, Reg& even, Reg& odd) {
+        const __m512i index = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+        even = _mm512_permutex2var_ps(x, index, y);
+        odd = _mm512_permutex2var_ps(x, _mm512_add_epi32(index, _mm512_set1_epi32(1)), y);
+    }
+    // Sums of single elements: as many as there are, not as a vector has room for.
+    struct Dots {
+        using Reg = __m256;
+        static constexpr int lanes = 8;
+        static Reg load(const float* p) { return _mm256_loadu_ps(p); }
+        static void store(float* p, Reg x) { _mm256_storeu_ps(p, x); }
+        static Reg spread(const float* p) { return _mm256_broadcast_ss(p); }
+        static Reg fma(Reg a, Reg b, Reg c) { return _mm256_fmadd_ps(a, b, c); }
+        static Reg mul(Reg a, Reg b) { return _mm256_mul_ps(a, b); }
+        static void transpose(Reg (&r)[8]) { transpose_registers(r); }
+    };
     static void pack_across(const float* src, std::int64_t src_j, float* dst, std::int64_t dst_k) {
         transpose8(src, src_j, dst, dst_k, 8, 8);
     }

@@ -21,6 +21,10 @@ namespace tessera::kernels::cpu {
 template <Scalar T>
 void multiply_chains(Isa isa, std::span<const Chain<T>> chains, GemmFlags flags, GemmWorkspace& workspace);
 
+template <Scalar T>
+void add_dots(Isa isa, const T* const (&a)[kDots], const T* const (&b)[kDots], std::int64_t k, std::int64_t step_a,
+              std::int64_t step_b, GemmFlags flags, T (&sums)[kDots]);
+
 /// One product as real matrices: a(m,k) and b(k,n); k counts real steps, two for each complex one.
 template <class R>
 struct RealLink {
@@ -234,6 +238,7 @@ class PackedProduct {
         const RealLink<R>* link;
         std::int64_t begin, end, at;  // at: position within the block
         std::int64_t first_run, run_count;
+        bool apart;  // the runs are of complex numbers
     };
     struct DepthBlock {
         std::int64_t first_piece, piece_count, k;

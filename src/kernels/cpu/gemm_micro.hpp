@@ -3,7 +3,8 @@
 // an unnamed namespace, because each of them compiles it for another instruction set.
 //
 // V gives: Real, Reg, Mask, lanes; zero, load, load_mask, store, store_mask, spread, fma, any_nan, mask, prefetch_*;
-// of several lanes also mul, alternate (two numbers in turn) and swap_pairs (neighbours change places);
+// of several lanes also mul, alternate (two numbers in turn), swap_pairs (neighbours change places), unzip (even and
+// odd lanes of two vectors) and Dots (vectors for sums of single elements: kDots is a multiple of its lanes);
 // pack_across (across by across elements of a src with src_k = 1: a transpose) and pack_corner (fewer of them).
 
 #include <cstdint>
@@ -222,29 +223,133 @@ void pack_complex(const typename V::Real* src, std::int64_t src_k, std::int64_t 
 }
 
 template <class V>
-void dots(const typename V::Real* const* a, const typename V::Real* const* b, std::int64_t k, std::int64_t step_a,
-          std::int64_t step_b, typename V::Real* sums) {
-    using Real = typename V::Real;
-    constexpr std::int64_t kLine = 64 / sizeof(Real), kAhead = 12 * kLine;
-    Real s[kDots];
-    for (int c = 0; c < kDots; ++c) s[c] = sums[c];
+void pack_parts(const typename V::Real* src, std::int64_t src_k, std::int64_t src_j, std::int64_t k, std::int64_t n,
+                typename V::Real* dst, std::int64_t dst_k) {
+    if constexpr (V::lanes > 1) {
+        if (src_j == 1) {
+            for (std::int64_t j = 0; j < n; j += V::lanes) {
+                const int cols = n - j < V::lanes ? static_cast<int>(n - j) : V::lanes;
+                const int reals = 2 * cols, more = reals > V::lanes ? reals - V::lanes : 0;
+                const auto low = V::mask(reals - more), high = V::mask(more), some = V::mask(cols);
+                for (std::int64_t p = 0; p < k; ++p) {
+                    const auto* from = src + 2 * (p * src_k + j);
+                    auto* to = dst + 2 * p * dst_k + j;
+                    typename V::Reg re, im;
+                    V::unzip(V::load_mask(from, low), more ? V::load_mask(from + V::lanes, high) : V::zero(), re, im);
+                    V::store_mask(to, some, re);
+                    V::store_mask(to + dst_k, some, im);
+                }
+            }
+            return;
+        }
+    }
+    for (std::int64_t p = 0; p < k; ++p) {
+        const auto* from = src + 2 * p * src_k;
+        auto* to = dst + 2 * p * dst_k;
+        for (std::int64_t j = 0; j < n; ++j) {
+            to[j] = from[2 * j * src_j];
+            to[dst_k + j] = from[2 * j * src_j + 1];
+        }
+    }
+}
+
+// Elements that lie one behind the other in each sum's arrays, transposed in registers: a lane is a sum, which goes on
+// in its own order. So many steps of k are done.
+template <class V>
+std::int64_t dots_in_lanes(const typename V::Real* const* a, const typename V::Real* const* b, std::int64_t k,
+                           typename V::Real* sums) {
+    using D = typename V::Dots;
+    constexpr int L = D::lanes, groups = kDots / L;
+    constexpr std::int64_t kLine = 64 / sizeof(typename V::Real), kAhead = 8 * kLine;
+    typename D::Reg sum[groups];
+    for (int g = 0; g < groups; ++g) sum[g] = D::load(sums + g * L);
     std::int64_t p = 0;
-    if (step_a == 1 && step_b == 1)  // eight streams, and short ones: fetched here
-        for (; p + kLine <= k; p += kLine) {
-#pragma GCC unroll 4
+    for (; p + L <= k; p += L) {
+        if (p % kLine == 0)
+#pragma GCC unroll 8
             for (int c = 0; c < kDots; ++c) {
                 V::prefetch_near(a[c] + p + kAhead);
                 V::prefetch_near(b[c] + p + kAhead);
             }
-#pragma GCC unroll 16
-            for (std::int64_t q = 0; q < kLine; ++q)
-#pragma GCC unroll 4
-                for (int c = 0; c < kDots; ++c) s[c] = fused(a[c][p + q], b[c][p + q], s[c]);
+#pragma GCC unroll 2
+        for (int g = 0; g < groups; ++g) {
+            typename D::Reg x[L], y[L];
+#pragma GCC unroll 8
+            for (int c = 0; c < L; ++c) x[c] = D::load(a[g * L + c] + p);
+            D::transpose(x);
+#pragma GCC unroll 8
+            for (int c = 0; c < L; ++c) y[c] = D::load(b[g * L + c] + p);
+            D::transpose(y);
+#pragma GCC unroll 8
+            for (int q = 0; q < L; ++q) sum[g] = D::fma(x[q], y[q], sum[g]);
         }
+    }
+    for (int g = 0; g < groups; ++g) D::store(sums + g * L, sum[g]);
+    return p;
+}
+
+template <class V>
+void dots(const typename V::Real* const* a, const typename V::Real* const* b, std::int64_t k, std::int64_t step_a,
+          std::int64_t step_b, typename V::Real* sums) {
+    using Real = typename V::Real;
+    std::int64_t p = 0;
+    if constexpr (V::lanes > 1)
+        if (step_a == 1 && step_b == 1) p = dots_in_lanes<V>(a, b, k, sums);
+    Real s[kDots];
+    for (int c = 0; c < kDots; ++c) s[c] = sums[c];
     for (; p < k; ++p)
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int c = 0; c < kDots; ++c) s[c] = fused(a[c][p * step_a], b[c][p * step_b], s[c]);
     for (int c = 0; c < kDots; ++c) sums[c] = s[c];
+}
+
+// The same of complex numbers: steps of k are of two reals, and sums are real parts, then imaginary ones.
+template <class V>
+std::int64_t complex_dots_in_lanes(const typename V::Real* const* a, const typename V::Real* const* b, std::int64_t k,
+                                   typename V::Real (&re)[kDots], typename V::Real (&im)[kDots], typename V::Real s,
+                                   typename V::Real t) {
+    using D = typename V::Dots;
+    constexpr int L = D::lanes, groups = kDots / L;
+    constexpr std::int64_t kLine = 64 / sizeof(typename V::Real), kAhead = 8 * kLine;
+    const typename V::Real minus = -s;
+    const auto sign_a = D::spread(&s), other_a = D::spread(&minus), sign_b = D::spread(&t);
+    typename D::Reg sum_re[groups], sum_im[groups];
+    for (int g = 0; g < groups; ++g) {
+        sum_re[g] = D::load(re + g * L);
+        sum_im[g] = D::load(im + g * L);
+    }
+    std::int64_t p = 0;  // in reals
+    for (; p + L <= 2 * k; p += L) {
+        if (p % kLine == 0)
+#pragma GCC unroll 8
+            for (int c = 0; c < kDots; ++c) {
+                V::prefetch_near(a[c] + p + kAhead);
+                V::prefetch_near(b[c] + p + kAhead);
+            }
+#pragma GCC unroll 2
+        for (int g = 0; g < groups; ++g) {
+            typename D::Reg x[L], y[L];
+#pragma GCC unroll 8
+            for (int c = 0; c < L; ++c) x[c] = D::load(a[g * L + c] + p);
+            D::transpose(x);
+#pragma GCC unroll 8
+            for (int c = 0; c < L; ++c) y[c] = D::load(b[g * L + c] + p);
+            D::transpose(y);
+#pragma GCC unroll 4
+            for (int q = 0; q < L; q += 2) {
+                const auto bi = D::mul(sign_b, y[q + 1]);
+                sum_re[g] = D::fma(x[q], y[q], sum_re[g]);
+                sum_re[g] = D::fma(D::mul(other_a, x[q + 1]), bi, sum_re[g]);
+                sum_im[g] = D::fma(x[q], bi, sum_im[g]);
+                sum_im[g] = D::fma(D::mul(sign_a, x[q + 1]), y[q], sum_im[g]);
+            }
+        }
+    }
+    for (int g = 0; g < groups; ++g) {
+        D::store(re + g * L, sum_re[g]);
+        D::store(im + g * L, sum_im[g]);
+    }
+    return p / 2;
 }
 
 template <class V>
@@ -253,17 +358,28 @@ void dots_complex(const typename V::Real* const* a, const typename V::Real* cons
                   bool conjugate_b) {
     using Real = typename V::Real;
     const Real s = conjugate_a ? Real(-1) : Real(1), t = conjugate_b ? Real(-1) : Real(1);
-    for (std::int64_t p = 0; p < k; ++p)
-#pragma GCC unroll 4
+    Real re[kDots], im[kDots];
+    for (int c = 0; c < kDots; ++c) {
+        re[c] = sums[2 * c];
+        im[c] = sums[2 * c + 1];
+    }
+    std::int64_t p = 0;
+    if constexpr (V::lanes > 1)
+        if (step_a == 1 && step_b == 1) p = complex_dots_in_lanes<V>(a, b, k, re, im, s, t);
+    for (; p < k; ++p)
+#pragma GCC unroll 8
         for (int c = 0; c < kDots; ++c) {
             const Real *x = a[c] + 2 * p * step_a, *y = b[c] + 2 * p * step_b;
             const Real ar = x[0], ai = s * x[1], br = y[0], bi = t * y[1];
-            Real &re = sums[2 * c], &im = sums[2 * c + 1];
-            re = fused(ar, br, re);
-            re = fused(-ai, bi, re);
-            im = fused(ar, bi, im);
-            im = fused(ai, br, im);
+            re[c] = fused(ar, br, re[c]);
+            re[c] = fused(-ai, bi, re[c]);
+            im[c] = fused(ar, bi, im[c]);
+            im[c] = fused(ai, br, im[c]);
         }
+    for (int c = 0; c < kDots; ++c) {
+        sums[2 * c] = re[c];
+        sums[2 * c + 1] = im[c];
+    }
 }
 
 template <class V, int NV, int MR>
@@ -287,6 +403,7 @@ KernelTable<typename V::Real> make_table() {
     fill_rows<V, 3, V::rows3>(table);
     table.pack = pack<V>;
     table.pack_complex = pack_complex<V>;
+    table.pack_parts = pack_parts<V>;
     table.dots = dots<V>;
     table.dots_complex = dots_complex<V>;
     return table;

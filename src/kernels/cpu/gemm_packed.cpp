@@ -73,9 +73,18 @@ void PackedProduct<R>::cut_depth(const RealChain<R>& chain) {
         if (blocks_.empty() || blocks_.back().k + end - begin > most)
             blocks_.push_back({static_cast<std::int64_t>(pieces_.size()), 0, 0});
         DepthBlock& block = blocks_.back();
-        find_packing_runs(*link.a_k, *link.a_m, begin, end, scratch_.runs[0]);
+        // Complex numbers whose neighbours along k lie apart are taken one by one, not their parts.
+        const Axes& k = *link.a_k;
+        const bool apart = complex_ && k.count > 1 && k.axis[k.count - 1].extent == 2;
+        if (apart) {
+            Axes numbers = k;
+            --numbers.count;
+            find_runs(numbers, begin / 2, end / 2, scratch_.runs[0]);
+        } else {
+            find_packing_runs(k, *link.a_m, begin, end, scratch_.runs[0]);
+        }
         pieces_.push_back({&link, begin, end, block.k, static_cast<std::int64_t>(piece_runs_.size()),
-                           static_cast<std::int64_t>(scratch_.runs[0].size())});
+                           static_cast<std::int64_t>(scratch_.runs[0].size()), apart});
         piece_runs_.insert(piece_runs_.end(), scratch_.runs[0].begin(), scratch_.runs[0].end());
         ++block.piece_count;
         block.k += end - begin;
@@ -267,8 +276,8 @@ void PackedProduct<R>::place_rows(const Piece& piece, const Strip& strip) {
     find_runs(*link.a_m, strip.first, strip.first + strip.rows, rows);
     const Run* k_runs = piece_runs_.data() + piece.first_run;
     const bool few_panels = panels_.size() <= 2;
-    const bool direct = rows.size() == 1 && k_runs[0].step == 1 && (piece.run_count == 1 || k_runs[0].count >= 16) &&
-                        (few_panels || k_runs[0].stride == 1);
+    const bool direct = !piece.apart && rows.size() == 1 && k_runs[0].step == 1 &&
+                        (piece.run_count == 1 || k_runs[0].count >= 16) && (few_panels || k_runs[0].stride == 1);
     const std::int64_t pack_k = strip.rows;
     R* packed = reinterpret_cast<R*>(scratch_.strip()) + piece.at * kMaxStrip;
     for (std::int64_t i = 0; i < piece.run_count; ++i) {
@@ -277,6 +286,10 @@ void PackedProduct<R>::place_rows(const Piece& piece, const Strip& strip) {
             segments_.push_back(
                 {link.a + rows[0].offset + run.offset, nullptr, run.count, rows[0].stride, run.stride, 0});
             segment_at_.push_back(piece.at + run.first);
+        } else if (piece.apart) {
+            for (const Run& row : rows)
+                table_.pack_parts(link.a + row.offset + run.offset, run.stride / 2, row.stride / 2, run.count,
+                                  row.count, packed + 2 * run.first * pack_k + row.first, pack_k);
         } else {
             for (const Run& row : rows)
                 table_.pack(link.a + row.offset + run.offset, run.stride, row.stride, run.count, row.count,
@@ -301,8 +314,8 @@ void PackedProduct<R>::fetch_strip(const DepthBlock& block, const Strip& strip) 
     const R* first = link.a + strip.first * stride + run.offset;
     if (run.stride == 1)
         next_rows_.set(first, ceil_div(run.count * size, 64), 64, stride * size, strip.rows);
-    else if (stride == 1)
-        next_rows_.set(first, run.count, run.stride * size, 0, 1);
+    else if (stride == (piece.apart ? 2 : 1))
+        next_rows_.set(first, run.count, run.stride * size, 64, piece.apart ? ceil_div(strip.rows * 2 * size, 64) : 1);
 }
 
 template <class R>

@@ -41,7 +41,7 @@ struct MicroCall {
 
 inline constexpr int kMaxStrip = 14;   // rows of the tallest register kernel
 inline constexpr int kMaxVectors = 3;  // vectors of columns of the widest one
-inline constexpr int kDots = 4;        // sums of single elements that hide each other's latency
+inline constexpr int kDots = 8;        // sums of single elements, side by side in vectors
 
 template <class R>
 struct KernelTable {
@@ -59,6 +59,10 @@ struct KernelTable {
     /// these rows is the complex product ("1m", Van Zee 2020), in the order of gemm.hpp.
     void (*pack_complex)(const R* src, std::int64_t src_k, std::int64_t src_j, std::int64_t k, std::int64_t n, R* dst,
                          std::int64_t dst_k, bool conjugate_a, bool conjugate_b);
+    /// Complex src (strides in complex elements), which becomes two rows of reals for each p: its real and its
+    /// imaginary parts. dst[2p * dst_k + j] = re src[p * src_k + j * src_j], dst[(2p + 1) * dst_k + j] = im.
+    void (*pack_parts)(const R* src, std::int64_t src_k, std::int64_t src_j, std::int64_t k, std::int64_t n, R* dst,
+                       std::int64_t dst_k);
     /// sums[c] += a[c][p * step_a] * b[c][p * step_b] for p < k, in order; kDots sums at a time.
     void (*dots)(const R* const* a, const R* const* b, std::int64_t k, std::int64_t step_a, std::int64_t step_b,
                  R* sums);
