@@ -42,7 +42,6 @@ def test_open_shells_and_natural_orbitals():
     uhf = ts.energy(oxygen, "def2-svp", reference="uhf", multiplicity=3)
     assert uhf.s_squared == pytest.approx(2, abs=0.02) and uhf.hessian > -1e-5 and uhf.fno_correction is None
     assert uhf.ccsd_dipole is None and uhf.dipole == pytest.approx([0, 0, 0], abs=1e-8)
-    # PySCF 2.14.0, tests/data/open_shell_energies.json
     assert uhf.rhf + uhf.ccsd + uhf.triples == pytest.approx(uhf.total)
     rohf = ts.energy(oxygen, "def2-svp", "ccsd", reference="rohf", multiplicity=3, dipole=True)
     assert rohf.rhf > uhf.rhf and rohf.ccsd_dipole == pytest.approx([0, 0, 0], abs=1e-6) and rohf.hessian is None
