@@ -243,6 +243,9 @@ void Calculation::check_memory(const Basis& basis, Method method, std::array<std
     question.checkpoint = !options_.checkpoint.empty();
     question.scf_direct = result_.scf_direct =
         again ? result_.scf_direct : !fitted() && options_.scf == AoStorage::direct;
+    // With natural orbitals the host's part is not counted apart: no less than it.
+    question.on_device = home_ && !options_.fno;
+    question.vectors_on_host = vectors_on_host_;
     Basis auxiliary[2];
     if (jkfit_) question.jkfit = &(auxiliary[0] = place(*jkfit_, molecule_));
     if (rifit_) question.rifit = &(auxiliary[1] = place(*rifit_, molecule_));
@@ -258,7 +261,7 @@ void Calculation::check_memory(const Basis& basis, Method method, std::array<std
     };
     // The vectors of DIIS on disk change no bit: first. They may spare something once the integrals are gone.
     const auto disk = [&] {
-        if (needed > memory_limit() && method >= Method::ccsd && !question.diis_on_disk)
+        if (needed > memory_limit() && method >= Method::ccsd && !question.diis_on_disk && !question.on_device)
             spare(question.diis_on_disk, result_.diis_on_disk);
     };
     disk();
@@ -379,7 +382,6 @@ void Calculation::make_field() {
     if (fitted()) {
         const Fitting fitting(*integrals_, ao_tiling_, place(*jkfit_, molecule_), options_.here.threads);
         fitted_field_ = std::make_unique<FittedField>(fitting, field_, field_share());
-        if (!open()) choose_home(integrals_->basis());
         if (home_) fitted_field_->unpack(home_, options_.here.threads);
     } else {
         ao_ = std::make_shared<AoIntegrals>(result_.scf_direct
@@ -403,6 +405,7 @@ void Calculation::self_consistent_field() {
     const auto pairs = molecule_.electrons() / 2;
     require(pairs <= placed.functions, "{}: {} do not fit in {} of basis {}", molecule_.name,
             counted(pairs, "electron pair"), counted(placed.functions, "function"), placed.name);
+    if (!open()) choose_home(placed);
     const auto of_spin =
         open() ? electrons_of_spins(molecule_, options_.multiplicity) : std::array<std::int64_t, 2>{pairs, pairs};
     check_memory(placed, options_.fno ? Method::mp2 : options_.method,

@@ -18,6 +18,7 @@ constexpr std::int64_t kMiB = 1 << 20;
 constexpr std::int64_t kProgram = 30 * kMiB;  // code, libraries, tables of the integrals; a few more than here
 constexpr std::int64_t kHeap = 5 * kMiB;      // plans and lists of contractions; freed, but not given back
 constexpr std::int64_t kRanks = 12 * kMiB;    // of the library of messages
+constexpr std::int64_t kDriver = 384 * kMiB;  // of a device, and pinned memory that descriptions of work pass through
 constexpr int kIterations = 10;               // of CCSD: DIIS is full, and takes one more before it drops one
 
 /// What Integrals holds of pairs of shells: a header, and of each pair of primitives a product.
@@ -56,7 +57,11 @@ std::int64_t of_field(const MemoryQuestion& q) {
     if (q.jkfit) {
         const RealTensor orbitals = to_tensor(Matrix::Zero(q.stored->functions.extent(), q.occupied),
                                               q.stored->functions, even_tiling(q.occupied, q.tile));
-        some_field(q, work)->of_product(orbitals, orbitals, work);
+        const auto field = some_field(q, work);
+        if (q.on_device)
+            field->unpack({}, q.threads);  // and from there it goes to the device
+        else
+            field->of_product(orbitals, orbitals, work);
         return dry.peak();
     }
     const Tiling& functions = q.stored->functions;
@@ -84,6 +89,27 @@ void iterate(const MemoryQuestion& q, IntegralSource& source, const Orbitals& or
         ccsd(source, orbitals, std::move(start), how, work);
     } catch (const NotConverged&) {
     }
+}
+
+/// Likewise, where all of CCSD lives on a device: B comes from the host, amplitudes go back there for (T).
+std::int64_t beside_device(const MemoryQuestion& q) {
+    DryRun dry;
+    TensorWork work({.here = {.threads = q.threads}});
+    const Orbitals orbitals = some_orbitals(q);
+    const FittedOrbitals b = transform(Fitting(*q.stored, *q.rifit), orbitals, Transform::ccsd, work);
+    const Tiling o = orbitals.occupied.grid().tiling(1), v = orbitals.virtuals.grid().tiling(1);
+    const auto doubles = [&] { return RealTensor(Shape::dense(TileGrid{o, o, v, v})); };
+    constexpr int kVectors = 2 * 9;  // iterates and errors, one more until the oldest goes
+    std::vector<RealTensor> vectors;
+    for (int n = 0; q.vectors_on_host && n < kVectors; ++n) vectors.push_back(doubles());
+    const RealTensor t2 = doubles();
+    if (q.checkpoint) {
+        const DenseArray before(t2), now(t2);
+    }
+    vectors.clear();
+    dry.release();
+    if (q.method == Method::ccsd_t) const DenseArray all(t2), oo(b.oo), ov(b.ov), vv(b.vv);
+    return dry.peak() + q.threads * kernels::gemm_workspace_bytes();
 }
 
 /// Bytes of what comes after the Hartree-Fock iterations: the steps of Calculation::correlate().
@@ -146,7 +172,8 @@ NeededMemory needed_memory(const MemoryQuestion& q) {
     std::int64_t auxiliary = 0;  // functions of the larger set: (P|Q), its Cholesky factor, and the inverse twice
     for (const Basis* set : {q.jkfit, q.rifit})
         if (set) auxiliary = std::max(auxiliary, set->functions);
-    const auto always = kProgram + kHeap + shell_pairs(*q.basis) + 8 * 40 * n * n + 8 * 4 * auxiliary * auxiliary;
+    const auto always = kProgram + kHeap + (q.workers.here.devices.empty() ? 0 : kDriver) + shell_pairs(*q.basis) +
+                        8 * 40 * n * n + 8 * 4 * auxiliary * auxiliary;
     const auto scf = always + of_field(q) + engines;
     if (q.method == Method::rhf || q.virtuals == 0) return {scf, kFockKept};
     if (q.method == Method::ri_mp2) {
@@ -154,7 +181,7 @@ NeededMemory needed_memory(const MemoryQuestion& q) {
             ri_mp2_bytes(*q.stored, q.rifit->functions, q.occupied, q.virtuals, q.workers.rank_count());
         return {std::max(scf, always + engines + tensors + q.threads * kernels::gemm_workspace_bytes()), kFockKept};
     }
-    const auto rest = of_correlation(q);
+    const auto rest = q.on_device ? beside_device(q) : of_correlation(q);
     const bool direct = q.method != Method::mp2 && q.abcd == Abcd::direct;
     const auto later = always + (q.workers.rank_count() > 1 ? kRanks : 0) +
                        (direct ? rest + engines : std::max(rest, engines) + 3 * std::min(rest, engines) / 10);

@@ -22,6 +22,8 @@ struct MemoryQuestion {
     TensorWorkers workers;  // of what comes after Hartree-Fock
     bool checkpoint = false, diis_on_disk = false, scf_direct = false;
     bool once_more = false;  // integrals over functions stay for another transformation
+    /// CCSD lives on a device, and (T) runs there; with the vectors of DIIS on the host.
+    bool on_device = false, vectors_on_host = false;
 };
 
 /// Bytes that the process holds at its worst moment: no less, and not much more (tests hold it against the real peak).

@@ -166,8 +166,28 @@ RealTensor TensorWork::product(std::string_view spec, const RealOperand& a, cons
     return std::move(result.tensor);
 }
 
+/// A large c, a run of tiles at a time: the sum of all of them beside c would be one tensor more. The same bits.
+bool TensorWork::add_in_runs(std::string_view spec, const RealOperand& a, const RealOperand& b, RealTensor& c,
+                             double alpha) {
+    const TileGrid grid = c.grid();
+    const auto tiles = grid.tile_total(), elements = grid.element_total();
+    if (8 * elements < kLargeResult || tiles < 2 || lives_there(a) || shares(spec, a, b) ||
+        for_devices(spec, a, b, false) || !c.tiles().symmetry().none())
+        return false;
+    for (std::int64_t begin = 0, end = 0; begin < tiles; begin = end) {
+        std::vector<ShapeEntry> entries;
+        for (std::int64_t filled = 0; end < tiles && filled < elements / kRuns; ++end) {
+            entries.push_back({TileOrdinal{end}, 0.0});
+            filled += grid.tile_elements(TileOrdinal{end});
+        }
+        axpy(alpha, product(spec, a, b, Shape(grid, std::move(entries))), c);
+    }
+    return true;
+}
+
 void TensorWork::add_product(std::string_view spec, const RealOperand& a, const RealOperand& b, RealTensor& c,
                              double alpha) {
+    if (add_in_runs(spec, a, b, c, alpha)) return;
     if (DryRun::current()) {
         RealTensor product = counted(spec, a, &b);
         c = shares(spec, a, b) ? add(1.0, product, 1.0, c) : std::move(product);

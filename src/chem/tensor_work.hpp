@@ -25,7 +25,9 @@ double work_of(std::string_view spec, const Shape& a, const Shape* b);
 /// Threads that are worth waking for it.
 int threads_for(std::string_view spec, const Shape& a, const Shape* b, int threads);
 
-constexpr std::int64_t kMadeTiles = 32 << 20;  // bytes for tiles made on demand, of lean_product
+constexpr std::int64_t kMadeTiles = 32 << 20;    // bytes for tiles made on demand, of lean_product
+constexpr std::int64_t kLargeResult = 64 << 20;  // bytes of a c that add_product adds to in runs of tiles
+constexpr std::int64_t kRuns = 8;
 
 class TensorWork {
   public:
@@ -62,6 +64,7 @@ class TensorWork {
   private:
     /// What the same contraction would hold, counted (tensor_count.cpp).
     RealTensor counted(std::string_view spec, const RealOperand& a, const RealOperand* b, const Shape* only = nullptr);
+    bool add_in_runs(std::string_view spec, const RealOperand& a, const RealOperand& b, RealTensor& c, double alpha);
     /// Whether ranks share it.
     bool shares(std::string_view spec, const RealOperand& a, const RealOperand& b) const;
     void note(ContractReport report, double start);

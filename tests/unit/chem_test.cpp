@@ -20,6 +20,7 @@
 #include "chem/molecule.hpp"
 #include "chem/pairs.hpp"
 #include "chem/rhf.hpp"
+#include "storage/dry_run.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/contract/contract.hpp"
 
@@ -359,6 +360,38 @@ TEST(Pairs, PartsUnpackToTheWhole) {
     for (int i = 0; i < 5; ++i)
         for (int j = 0; j <= i; ++j)
             for (int x = 0; x < 8; ++x) EXPECT_EQ(packed[place[i * 5 + j] * 8 + x], loose[(i * 5 + j) * 8 + x]);
+}
+
+/// A large result is added to in runs of tiles: the bits of one contraction, and little memory beside it.
+TEST(TensorWork, LargeResultsAreAddedToInRuns) {
+    const Tiling rows = even_tiling(2907, 400), columns = even_tiling(3001, 130), sums = Tiling::uniform(6, 4);
+    const auto a = RealTensor::random(Shape::dense(TileGrid{rows, sums}), 1);
+    const auto b = RealTensor::random(Shape::dense(TileGrid{sums, columns}), 2);
+    const auto old = RealTensor::random(Shape::dense(TileGrid{rows, columns}), 3);
+    ASSERT_GE(old.tile_bytes(), kLargeResult);
+    ContractOptions options;
+    options.alpha = -0.5;
+    options.beta = 1;
+    RealTensor wanted = old, c = old;
+    contract_into<double>("ik,kj->ij", a, b, wanted, {.threads = 2}, options);
+    TensorWork work({.here = {.threads = 2}});
+    work.add_product("ik,kj->ij", a, b, c, -0.5);
+    EXPECT_TRUE(c == wanted);
+    EXPECT_GE(work.count(), kRuns);
+    EXPECT_LE(work.count(), kRuns + 1);
+    EXPECT_EQ(work.flops(), 2.0 * 2907 * 3001 * 6);
+    // Tiles that c lacks are added.
+    c = filter(old, 1e9);
+    ASSERT_EQ(c.tile_count(), 0);
+    work.add_product("ik,kj->ij", a, b, c, 1);
+    EXPECT_TRUE(c == work.product("ik,kj->ij", a, b));
+
+    DryRun dry;
+    const RealTensor x(a.shape()), y(b.shape());
+    RealTensor z(old.shape());
+    const auto before = dry.peak();
+    work.add_product("ik,kj->ij", x, y, z);
+    EXPECT_LE(dry.peak() - before, old.tile_bytes() / 5);
 }
 
 TEST(Clustering, GroupsNeighboursAlongTheChain) {
