@@ -123,7 +123,7 @@ TESSERA_C_API int tessera_add(tessera_builder builder, const int64_t* coordinate
 /* Blocks of a tile are summed by ascending key: the bits depend on neither ranks nor threads. */
 TESSERA_C_API int tessera_add_keyed(tessera_builder builder, const int64_t* coordinates, const void* block,
                                     int64_t key);
-/* The tile will be this; a second put or add is refused. */
+/* The tile will be this; an add, or a second put of other elements, is refused. */
 TESSERA_C_API int tessera_put(tessera_builder builder, const int64_t* coordinates, const void* block);
 /* Sends the blocks home and sums them. Collective. The builder is empty then. */
 TESSERA_C_API int tessera_finalize(tessera_builder builder, int threads, tessera_tensor* tensor);

@@ -83,7 +83,7 @@ void Fitting::in_blocks(const std::function<void(const RealTensor& inverse, Real
 
 void Fitting::in_blocks(const Runs& rows,
                         const std::function<void(std::span<const RealTensor> inverse, RealTensor raw)>& use,
-                        int threads) const {
+                        int threads, Communicator* ranks) const {
     const Tiling& all = auxiliary();
     std::optional<EnginePool<FittingIntegrals>> engines;
     if (integrals_) engines.emplace(*integrals_);
@@ -91,15 +91,22 @@ void Fitting::in_blocks(const Runs& rows,
         std::vector<RealTensor> inverses;
         for (const auto& some : rows) inverses.push_back(inverse(some, run, threads));
         const auto first = run.first;  // lambdas capture no bindings everywhere
-        use(inverses, RealTensor::generate(
-                          Shape::dense(TileGrid{part_of(all, first, run.second), pairs_.pairs()}),
-                          [&](const TileInfo& info, std::span<double> out) {
-                              engines->with([&](FittingIntegrals::Coulomb& engine) {
-                                  make_tile(*integrals_, auxiliary_, functions_, pairs_, first + info.coordinates[0],
-                                            info.coordinates[1], engine, out);
-                              });
-                          },
-                          threads));
+        auto raw = RealTensor::generate(
+            Shape::dense(TileGrid{part_of(all, first, run.second), pairs_.pairs()}),
+            [&](const TileInfo& info, std::span<double> out) {
+                if (ranks && info.tile.value % ranks->size() != ranks->rank()) {
+                    std::ranges::fill(out, 0.0);
+                    return;
+                }
+                engines->with([&](FittingIntegrals::Coulomb& engine) {
+                    make_tile(*integrals_, auxiliary_, functions_, pairs_, first + info.coordinates[0],
+                              info.coordinates[1], engine, out);
+                });
+            },
+            threads);
+        // Of each tile one rank has the integrals and the others zeros.
+        if (ranks) raw.update_tiles([&](const TileInfo&, std::span<double> tile) { ranks->sum(tile); }, 1);
+        use(inverses, std::move(raw));
     }
 }
 

@@ -9,6 +9,7 @@
 
 #include "chem/ao_integrals.hpp"
 #include "chem/tensor_work.hpp"
+#include "tessera/comm/communicator.hpp"
 
 namespace tessera::chem {
 
@@ -28,11 +29,12 @@ class Fitting {
     /// For runs of tiles P: use(columns P of L^-1 as [Q][P], (P|m n) as [P][p] over pairs of functions). The sum of
     /// their products is B.
     void in_blocks(const std::function<void(const RealTensor& inverse, RealTensor raw)>& use, int threads) const;
-    /// Likewise, of L^-1 only these runs of tiles Q, a tensor each.
+    /// Likewise, of L^-1 only these runs of tiles Q, a tensor each. Ranks, where they are given, make a share of the
+    /// integrals each and all get them: a collective call then.
     using Runs = std::vector<std::pair<std::int64_t, std::int64_t>>;
     void in_blocks(const Runs& rows,
-                   const std::function<void(std::span<const RealTensor> inverse, RealTensor raw)>& use,
-                   int threads) const;
+                   const std::function<void(std::span<const RealTensor> inverse, RealTensor raw)>& use, int threads,
+                   Communicator* ranks = nullptr) const;
 
   private:
     /// Tiles Q and tiles P of L^-1, from the first to the last (excluded).

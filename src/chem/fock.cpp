@@ -181,7 +181,7 @@ FittedField::FittedField(const Fitting& fitting, TensorWork& work, const FieldSh
             for (std::size_t s = 0; s < mine.size(); ++s)
                 if (inverse[s].tile_count() > 0) work.add_product("QP,Pp->Qp", inverse[s], raw, mine[s]);
         },
-        work.threads());
+        work.threads(), share_.ranks > 1 ? share_.communicator : nullptr);
     for (auto& b : mine) slices_.emplace_back(pairs_).add(std::move(b));
 }
 

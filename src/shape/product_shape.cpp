@@ -79,16 +79,52 @@ struct Rows {
     const TileProduct* products() const { return place ? place : own.data(); }
 };
 
+/// Which tiles of a row of B are to be multiplied with an entry of A.
+class Columns {
+  public:
+    Columns(const TileGrid& grid, const TilesOfA& a, const TilesOfB& b, const Symmetry& symmetry)
+        : a_(a), b_(b), width_(grid.rank() == 2 ? grid.tiling(1).tile_count() : 0), upper_(is_upper(symmetry)) {}
+    /// Whether the result is a matrix of which the tiles on and above the diagonal are computed, with its rows from A
+    /// and its columns from B: then those below need not be looked at.
+    bool upper() const { return upper_; }
+    /// The first one, where they stand by column; the others follow.
+    std::size_t first_of(const TilesOfB::Row& row, std::size_t i) const {
+        if (!upper_) return row.begin;
+        const auto diagonal = a_.row(i) / width_;
+        const auto begin = b_.column.begin();
+        return static_cast<std::size_t>(
+            std::partition_point(begin + static_cast<std::ptrdiff_t>(row.begin),
+                                 begin + static_cast<std::ptrdiff_t>(row.end),
+                                 [&](std::int32_t col) { return b_.columns[col] < diagonal; }) -
+            begin);
+    }
+
+  private:
+    bool is_upper(const Symmetry& symmetry) const {
+        const auto elements = symmetry.elements();
+        if (width_ == 0 || elements.size() != 2 || !(elements[1].order == Permutation({1, 0}))) return false;
+        if (b_.columns.empty() || b_.columns.back() >= width_) return false;
+        for (std::size_t i = 0; i < a_.entries.size(); ++i)
+            if (a_.row(i) % width_ != 0) return false;
+        return true;
+    }
+    const TilesOfA& a_;
+    const TilesOfB& b_;
+    std::int64_t width_;
+    bool upper_;
+};
+
 /// Goes through A row by row of C (Gustavson's order): for each row the bounds of its tiles first, then the products of
 /// those that are kept. Several threads have one each.
 class RowWalk {
   public:
     RowWalk(const TileGrid& grid, const Shape& a, const TilesOfA& tiles_a, const TilesOfB& tiles_b,
-            const ScreeningOptions& options, const std::vector<GivenTile>& given)
+            const Columns& looked_at, const ScreeningOptions& options, const std::vector<GivenTile>& given)
         : grid_(grid),
           a_(a),
           tiles_a_(tiles_a),
           tiles_b_(tiles_b),
+          looked_at_(looked_at),
           options_(options),
           given_(given),
           filtered_(options.filter > 0),
@@ -98,8 +134,7 @@ class RowWalk {
           flops_(count_.size()),
           parts_(count_.size()),
           at_(count_.size()),
-          wanted_(count_.size(), -1),
-          upper_(has_upper_triangle()) {}
+          wanted_(count_.size(), -1) {}
 
     void walk(const Stretch& stretch, std::int32_t number, Rows& out) {
         out_ = &out;
@@ -135,7 +170,7 @@ class RowWalk {
         std::size_t all = 0, rows = 0;
         for (auto i = stretch.begin; i < stretch.end; ++i) {
             if (const auto r = tiles_a_.row_of_b[i]; r >= 0)
-                all += tiles_b_.rows[r].end - first_of(tiles_b_.rows[r], i);
+                all += tiles_b_.rows[r].end - looked_at_.first_of(tiles_b_.rows[r], i);
             rows += i == stretch.begin || tiles_a_.row(i) != tiles_a_.row(i - 1);
         }
         out_->found.reserve(std::min(all, rows * count_.size()));
@@ -163,7 +198,7 @@ class RowWalk {
             if (tiles_a_.row_of_b[i] < 0) continue;
             const auto rb = tiles_b_.rows[tiles_a_.row_of_b[i]];
             const double norm_a = a_.norm_of(tiles_a_.entries[i].slot);
-            for (std::size_t j = first_of(rb, i); j < rb.end; ++j) {
+            for (std::size_t j = looked_at_.first_of(rb, i); j < rb.end; ++j) {
                 const auto col = columns[j];
                 if (wanted && wanted[col] != stamp) continue;
                 if (counts[col]++ == 0) {
@@ -203,31 +238,8 @@ class RowWalk {
         if (!out_->place) out_->own.resize(static_cast<std::size_t>(used_));
     }
 
-    /// Whether the result is a matrix of which the tiles on and above the diagonal are computed, with its rows from A
-    /// and its columns from B: then those below need not be looked at.
-    bool has_upper_triangle() const {
-        const auto elements = options_.symmetry.elements();
-        if (grid_.rank() != 2 || elements.size() != 2 || !(elements[1].order == Permutation({1, 0}))) return false;
-        const auto width = grid_.tiling(1).tile_count();
-        if (tiles_b_.columns.empty() || tiles_b_.columns.back() >= width) return false;
-        for (std::size_t i = 0; i < tiles_a_.entries.size(); ++i)
-            if (tiles_a_.row(i) % width != 0) return false;
-        return true;
-    }
-    /// The first tile of a row of B, where they stand by column, that is to be multiplied with entry i of A.
-    std::size_t first_of(const TilesOfB::Row& row, std::size_t i) const {
-        if (!upper_) return row.begin;
-        const auto diagonal = tiles_a_.row(i) / grid_.tiling(1).tile_count();
-        const auto begin = tiles_b_.column.begin();
-        return static_cast<std::size_t>(
-            std::partition_point(begin + static_cast<std::ptrdiff_t>(row.begin),
-                                 begin + static_cast<std::ptrdiff_t>(row.end),
-                                 [&](std::int32_t col) { return tiles_b_.columns[col] < diagonal; }) -
-            begin);
-    }
-
     bool is_computed(std::int64_t ordinal) const {
-        return upper_ || options_.symmetry.none() ||
+        return looked_at_.upper() || options_.symmetry.none() ||
                options_.symmetry.stand_in(grid_, TileOrdinal{ordinal}).value == ordinal;
     }
 
@@ -259,7 +271,7 @@ class RowWalk {
             const auto slot_a = tiles_a_.entries[i].slot;
             const double norm_a = a_.norm_of(slot_a);
             const double flops_a = 2.0 * static_cast<double>(a_.grid().tile_elements(a_.tile(slot_a)));
-            for (std::size_t j = first_of(rb, i); j < rb.end; ++j) {
+            for (std::size_t j = looked_at_.first_of(rb, i); j < rb.end; ++j) {
                 const auto col = columns[j];
                 if (counts[col] == 0) continue;
                 if (filter > 0) {
@@ -292,6 +304,7 @@ class RowWalk {
     const Shape& a_;
     const TilesOfA& tiles_a_;
     const TilesOfB& tiles_b_;
+    const Columns& looked_at_;
     const ScreeningOptions& options_;
     const std::vector<GivenTile>& given_;
     bool filtered_;
@@ -304,27 +317,28 @@ class RowWalk {
     std::vector<double> parts_;  // a product below filter / parts cannot matter
     std::vector<std::int64_t> at_;
     std::vector<std::int64_t> wanted_;  // stamped with the row where the caller gave the tile
-    bool upper_;
 };
 
-/// Stretches of about so many products, which are worth a thread.
-std::vector<Stretch> stretches_of(const TilesOfA& a, const TilesOfB& b, std::size_t& products) {
+/// Stretches of about so many products of whole rows, which are worth a thread. `products`: that are looked at.
+std::vector<Stretch> stretches_of(const TilesOfA& a, const TilesOfB& b, const Columns& looked_at,
+                                  std::size_t& products) {
     constexpr std::size_t kProducts = std::size_t{1} << 17;
     std::vector<Stretch> out;
-    std::size_t begin = 0, here = 0;
+    std::size_t begin = 0, before = 0, here = 0;
     products = 0;
     for (std::size_t i = 0; i < a.entries.size(); ++i) {
         if (here >= kProducts && a.row(i) != a.row(i - 1)) {
-            out.push_back({begin, i, products - here});
+            out.push_back({begin, i, before});
             begin = i;
+            before = products;
             here = 0;
         }
         if (const auto r = a.row_of_b[i]; r >= 0) {
             here += b.rows[r].end - b.rows[r].begin;
-            products += b.rows[r].end - b.rows[r].begin;
+            products += b.rows[r].end - looked_at.first_of(b.rows[r], i);
         }
     }
-    if (begin < a.entries.size()) out.push_back({begin, a.entries.size(), products - here});
+    if (begin < a.entries.size()) out.push_back({begin, a.entries.size(), before});
     return out;
 }
 
@@ -382,6 +396,7 @@ void describe_tiles(const TileGrid& grid, const KeptVector<const Found*>& found,
     out.col.resize(n);
     out.tile_flops.resize(n);
     if (filtered) out.skipped.resize(n);
+    KeptVector<float> orbit(options.symmetry.none() ? 0 : n);  // tiles that follow from each, itself included
     parallel_for(static_cast<std::int64_t>(n), threads, kTiles, [&](std::int64_t slot) {
         const auto i = static_cast<std::size_t>(slot);
         const Found& f = *found[i];
@@ -391,23 +406,22 @@ void describe_tiles(const TileGrid& grid, const KeptVector<const Found*>& found,
         out.row[i] = f.row;
         out.col[i] = f.col;
         out.tile_flops[i] = f.flops;
+        if (!orbit.empty()) orbit[i] = static_cast<float>(options.symmetry.orbit(grid, TileOrdinal{ordinals[i]}));
         if (filtered) out.skipped[i] = static_cast<float>(f.skipped * (1 + 1e-6));
         if (!as_found)
             std::copy_n(rows[static_cast<std::size_t>(f.stretch)].products() + f.first, f.count,
                         out.products.begin() + out.first[i]);
     });
     out.c = Shape::from_sorted(grid, std::move(ordinals), std::move(norms), options.symmetry);
+    const auto times = [&](std::size_t i) { return orbit.empty() ? 1.0 : static_cast<double>(orbit[i]); };
     for (std::size_t i = 0; i < n; ++i) {
         out.flops += out.tile_flops[i];
-        out.whole_flops +=
-            static_cast<double>(options.symmetry.orbit(grid, TileOrdinal{found[i]->ordinal()})) * out.tile_flops[i];
+        out.whole_flops += times(i) * out.tile_flops[i];
     }
     double left_out = 0;
     for (const auto& r : rows) left_out += r.left_out_square;
     if (filtered)
-        for (const auto* f : found)
-            left_out +=
-                static_cast<double>(options.symmetry.orbit(grid, TileOrdinal{f->ordinal()})) * f->skipped * f->skipped;
+        for (std::size_t i = 0; i < n; ++i) left_out += times(i) * found[i]->skipped * found[i]->skipped;
     out.left_out_bound = std::sqrt(left_out) * (1 + 1e-12);
 }
 
@@ -478,18 +492,19 @@ ProductShape product_shape(const ContractionSpec& spec, const Shape& a, const Sh
     if (options.given) given = given_tiles(spec, view, *options.given, grid, options.symmetry);
 
     std::size_t most = 0;
-    const auto stretches = stretches_of(tiles_a, tiles_b, most);
+    const Columns looked_at(grid, tiles_a, tiles_b, options.symmetry);
+    const auto stretches = stretches_of(tiles_a, tiles_b, looked_at, most);
     if (!options.given && options.filter == 0) require_products_fit(spec.text(), static_cast<double>(most), memory);
     std::vector<Rows> rows(stretches.size());
     KeptVector<TileProduct> placed;
-    if (!options.given && options.filter == 0 && options.symmetry.none()) {
+    if (!options.given && options.filter == 0 && (options.symmetry.none() || looked_at.upper())) {
         placed.resize(most);
         for (std::size_t i = 0; i < rows.size(); ++i) rows[i].place = placed.data() + stretches[i].before;
     }
     std::atomic<std::size_t> next{0};
     parallel_region(std::min(threads, static_cast<int>(std::min<std::size_t>(stretches.size(), kMostThreads))),
                     [&](int, int) {
-                        RowWalk walk(grid, a, tiles_a, tiles_b, options, given);
+                        RowWalk walk(grid, a, tiles_a, tiles_b, looked_at, options, given);
                         for (std::size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < stretches.size();)
                             walk.walk(stretches[i], static_cast<std::int32_t>(i), rows[i]);
                     });

@@ -61,12 +61,31 @@ std::vector<TilesOfB::Row> rows_of(const std::vector<TileKey>& keys) {
     return rows;
 }
 
-std::vector<std::int64_t> distinct_columns(const std::vector<TileKey>& keys) {
-    std::vector<std::int64_t> columns(keys.size());
-    std::transform(keys.begin(), keys.end(), columns.begin(), [](const TileKey& e) { return e.free; });
+/// The distinct columns in ascending order; and the place of each key's among them.
+void number_columns(const std::vector<TileKey>& keys, std::vector<std::int64_t>& columns,
+                    std::vector<std::int32_t>& column) {
+    column.resize(keys.size());
+    if (keys.empty()) return;
+    const auto free = [](const TileKey& e) { return e.free; };
+    const auto [low, high] = std::ranges::minmax(keys, {}, free);
+    const auto first = low.free;
+    if (high.free - first < 4 * static_cast<std::int64_t>(keys.size()) + 1024) {  // a table beats sorting
+        std::vector<std::int32_t> place(static_cast<std::size_t>(high.free - first) + 1, -1);
+        for (const auto& e : keys) place[static_cast<std::size_t>(e.free - first)] = 0;
+        for (std::size_t v = 0; v < place.size(); ++v)
+            if (place[v] == 0) {
+                place[v] = static_cast<std::int32_t>(columns.size());
+                columns.push_back(first + static_cast<std::int64_t>(v));
+            }
+        for (std::size_t i = 0; i < keys.size(); ++i) column[i] = place[static_cast<std::size_t>(keys[i].free - first)];
+        return;
+    }
+    columns.resize(keys.size());
+    std::ranges::transform(keys, columns.begin(), free);
     std::sort(columns.begin(), columns.end());
     columns.erase(std::unique(columns.begin(), columns.end()), columns.end());
-    return columns;
+    for (std::size_t i = 0; i < keys.size(); ++i)
+        column[i] = static_cast<std::int32_t>(std::ranges::lower_bound(columns, keys[i].free) - columns.begin());
 }
 
 }  // namespace
@@ -79,15 +98,12 @@ TilesOfB tiles_of_b(const MatrixView& view, const Shape& b, const TileGrid& a, c
     });
     TilesOfB out;
     out.rows = rows_of(keys);
-    out.columns = distinct_columns(keys);
-    out.column.resize(keys.size());
+    number_columns(keys, out.columns, out.column);
     out.slot.resize(keys.size());
     out.norm.resize(keys.size());
     out.free_elements.resize(keys.size());
     for (std::size_t i = 0; i < keys.size(); ++i) {
         const auto slot = keys[i].slot;
-        out.column[i] = static_cast<std::int32_t>(
-            std::lower_bound(out.columns.begin(), out.columns.end(), keys[i].free) - out.columns.begin());
         out.slot[i] = slot;
         out.norm[i] = b.norm_of(slot);
         out.free_elements[i] = free_elements[slot];

@@ -31,9 +31,11 @@ Shape united(const Shape& x, const Shape& y) {
     return Shape::from_sorted(x.grid(), std::move(ordinals), std::move(norms), x.symmetry());
 }
 
-/// A factor keeps a symmetry that conjugates only where it is real.
+/// A factor is finite: it would leave nothing. It keeps a symmetry that conjugates only where it is real.
 template <Scalar T>
 void require_factor(const char* operation, const Symmetry& symmetry, T factor) {
+    require(std::isfinite(std::real(factor)) && std::isfinite(std::imag(factor)),
+            "{}: a factor of {} + {}i is not finite", operation, std::real(factor), std::imag(factor));
     const bool conjugates = std::ranges::any_of(symmetry.elements(), [](const auto& e) { return e.conjugate; });
     require(!conjugates || conjugate_if(factor, true) == factor,
             "{}: a factor of {} + {}i is not real, and the tensor has the symmetry '{}': desymmetrise it first",

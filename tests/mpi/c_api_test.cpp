@@ -527,6 +527,17 @@ TEST(CApiRefusals, NameValuesAndMakeNothing) {
     block.assign(12, 1.0);
     CHECK_OK(tessera_add(builder, inside, block.data()));
     CHECK_OK(tessera_finalize_into(builder, 1, d));
+    // What was refused changed nothing.
+    std::uint64_t was = 0, is = 0;
+    CHECK_OK(tessera_checksum(d, &was));
+    const double endless[] = {std::numeric_limits<double>::infinity(), 0};
+    refused(tessera_scale(d, endless), TESSERA_WRONG_INPUT, "scale: a factor of inf + 0i is not finite");
+    refused(tessera_axpy(endless, d, d), TESSERA_WRONG_INPUT, "axpy: a factor of inf + 0i is not finite");
+    CHECK_OK(tessera_checksum(d, &is));
+    EXPECT_EQ(is, was);
+    tessera_comm none = nullptr;
+    EXPECT_NE(tessera_comm_from_mpi(123456, &none), TESSERA_SUCCESS);
+    EXPECT_EQ(none, nullptr);
     tessera_options options;
     tessera_options_init(&options);
     options.memory = 1;

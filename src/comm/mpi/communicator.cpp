@@ -221,7 +221,13 @@ Communicator& mpi_world() {
 }
 
 std::unique_ptr<Communicator> mpi_communicator_from_handle(int handle, std::int64_t message_limit) {
-    return std::make_unique<MpiCommunicator>(MPI_Comm_f2c(handle), message_limit);
+    int over = 0, begun = 0;
+    MPI_Initialized(&begun);
+    MPI_Finalized(&over);
+    require(begun && !over, "communicator {}: MPI {}", handle, over ? "has been finalised" : "is not initialised");
+    const MPI_Comm ranks = MPI_Comm_f2c(handle);
+    require(ranks && ranks != MPI_COMM_NULL, "communicator {}: there is none with this handle", handle);
+    return std::make_unique<MpiCommunicator>(ranks, message_limit);
 }
 
 }  // namespace tessera
