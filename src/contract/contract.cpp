@@ -60,6 +60,7 @@ Executed<T> plan_and_execute(std::string_view text, const ContractOperand<T>& a,
     const auto reducing = require_room_to_reduce(question, here, ranks);
     const PreparedOperands<T> operands(question.spec, a, b, options.bounds, here.threads, ranks);
     const auto x = operands.a->operand(), y = operands.b->operand();
+    settle_norms(options, x, y, old);
     const auto& spec = question.spec;
     const auto reduced = spec.reduced_labels(0) + "," + spec.reduced_labels(1) + "->" + spec.c();
     auto left = options;  // bounds of labels that are gone are done with

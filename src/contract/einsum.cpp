@@ -68,6 +68,10 @@ void plan_steps(PlannedEinsum::Impl& e, std::vector<OperandShape> parts, const O
         e.peak_bytes = std::max(e.peak_bytes, plan.counts.peak_host_bytes);
         parts.emplace_back(plan.c, SourceKind::stored,
                            e.ranks->size() > 1 ? std::optional(plan.distribution_c) : std::nullopt);
+        if (!plan.homes_c.empty()) {
+            parts.back().devices = e.steps.back().impl().here.devices;
+            parts.back().homes = plan.homes_c;
+        }
     }
     if (least > e.here.memory)
         throw BudgetError(

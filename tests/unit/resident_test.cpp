@@ -15,6 +15,7 @@
 #include "tensor/tensor_impl.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/contract/contract.hpp"
+#include "tessera/contract/einsum.hpp"
 #include "tessera/plan/plan.hpp"
 #include "tessera/storage/memory.hpp"
 #include "tessera/tensor/dlpack.hpp"
@@ -164,6 +165,36 @@ void expect_moves_what_is_planned(const PlannedContraction& planned, const Contr
     EXPECT_EQ(report.stored_bytes, n.stored_bytes);
     validate(planned.plan());
     validate(planned.plan(), {planned.plan().budget.host_bytes, planned.plan().budget.device_bytes});
+}
+
+TYPED_TEST(Resident, EinsumsOfManyHaveTheHostsBits) {
+    using T = TypeParam;
+    ON_DEVICES();
+    Random r(14);
+    int stays = 0;
+    for (int trial = 0; trial < testing::trials(40); ++trial) {
+        const auto e = random_einsum(r, 3 + trial % 2, 6, 3, 4, 0.8);
+        Resources here{.devices = some_devices(1 + trial % 3)};
+        here.device_memory = std::int64_t{4} << 20;
+        std::vector<Tensor<T>> on_host, there;
+        for (const auto& s : e.shapes) {
+            on_host.push_back(Tensor<T>::random(s, 1 + on_host.size()));
+            const bool moves = trial % 4 != 3 || there.size() != 1;  // else one of them is on the host
+            there.push_back(moves ? to_devices(on_host.back(), here.devices) : on_host.back());
+        }
+        const std::vector<ContractOperand<T>> x(on_host.begin(), on_host.end()), y(there.begin(), there.end());
+        ContractOptions options;
+        if (trial % 5 == 4) options.filter = 0.1;
+        const auto wanted = contract(e.text(), x, Resources{}, options);
+        const auto planned = plan(e.text(), y, here, options);
+        for (int time = 0; time < 2; ++time) {
+            const auto got = time ? execute(planned, y) : contract(e.text(), y, here, options);
+            EXPECT_TRUE(got.tensor == wanted.tensor) << e.text();
+            EXPECT_EQ(got.report.left_out, wanted.report.left_out) << e.text();
+            stays += got.tensor.on_devices();
+        }
+    }
+    EXPECT_GT(stays, 0);
 }
 
 TYPED_TEST(Resident, ContractionsMoveNothingAndHaveTheHostsBits) {
