@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "tessera/base/api.hpp"
 #include "tessera/base/cpu.hpp"
 #include "tessera/base/scalar.hpp"
 
@@ -16,7 +17,7 @@ void hash_fill(std::uint64_t state, double scale, std::span<T> out);
 
 /// The scale that keeps a tile of this many elements within a Frobenius norm.
 template <Scalar T>
-double hash_scale(double norm, std::int64_t elements);
+TESSERA_API double hash_scale(double norm, std::int64_t elements);
 
 /// As hash_fill, with an instruction set this processor has. For tests and benchmarks.
 void hash_fill_with(Isa isa, std::uint64_t state, double scale, std::span<double> out);

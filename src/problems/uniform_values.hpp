@@ -10,7 +10,7 @@ namespace tessera {
 
 HashRule uniform_values(std::uint64_t seed, Stream stream);
 /// The problem's generators from their rules.
-void set_values(Problem& problem, HashRule a, HashRule b);
+TESSERA_API void set_values(Problem& problem, HashRule a, HashRule b);
 /// The matrix's tiles with these ordinals, sorted, each with its bound as norm.
 Shape with_uniform_norms(const TileGrid& grid, std::vector<std::int64_t> ordinals);
 
