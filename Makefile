@@ -1,5 +1,5 @@
 # Tessera: `make demo` and `make test` are all a new user needs.
-.PHONY: build demo test test-all test-asan test-tsan test-cuda test-mpich test-bridges python wheel packages bench bench-packages format bundle bundle-sm80 cuda12 install clean help
+.PHONY: build demo test test-all test-asan test-tsan test-fuzz test-cuda test-mpich test-bridges python wheel packages bench bench-packages format bundle bundle-sm80 cuda12 install clean help
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 # CUDA code takes most of the time to compile: only where there is a driver, or where CUDA=1 asks for it.
@@ -46,6 +46,9 @@ test-tsan: packages ## the unit tests under ThreadSanitizer (about ten minutes, 
 	@cmake --preset tsan --log-level=WARNING
 	@cmake --build build-tsan --target unit_tests --parallel $(JOBS)
 	@ctest --test-dir build-tsan -L unit -j $(JOBS) --output-on-failure --timeout 3000
+
+test-fuzz: build ## the spec parser and the file readers under libFuzzer, with clang++
+	@ctest --test-dir build -L fuzz --output-on-failure --no-tests=error
 
 test-cuda: CUDA = 1
 test-cuda: build ## compile all CUDA code, run its tests (most of them skip themselves where there is no device)

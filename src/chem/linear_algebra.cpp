@@ -24,7 +24,7 @@ SymmetricEigen symmetric_eigen_within(const Matrix& x, const Matrix& m) {
     return pairs_of(Eigen::SelfAdjointEigenSolver<ColumnMatrix>(x.transpose() * m * x));
 }
 
-Matrix solve_symmetric(const Matrix& a, const Matrix& b) { return a.ldlt().solve(b); }
+Matrix solve(const ColumnMatrix& a, const ColumnMatrix& b) { return a.fullPivHouseholderQr().solve(b); }
 
 Matrix inverse_cholesky(const Matrix& a) {
     const Eigen::LLT<ColumnMatrix> llt(a);
@@ -48,9 +48,9 @@ std::vector<double> diis_weights(const ColumnMatrix& overlaps) {
     b.topLeftCorner(n, n) = length.cwiseInverse().asDiagonal() * overlaps * length.cwiseInverse().asDiagonal();
     b.topRightCorner(n, 1) = weight;
     b.bottomLeftCorner(1, n) = weight.transpose();
-    Vector right = Vector::Zero(n + 1);
-    right(n) = 1;
-    const Vector x = b.fullPivHouseholderQr().solve(right).head(n).cwiseProduct(weight);
+    ColumnMatrix right = ColumnMatrix::Zero(n + 1, 1);
+    right(n, 0) = 1;
+    const Vector x = solve(b, right).col(0).head(n).cwiseProduct(weight);
     std::vector<double> out(static_cast<std::size_t>(n), 0.0);
     if (x.allFinite() && std::abs(x.sum() - 1) < 1e-6)
         for (Eigen::Index i = 0; i < n; ++i) out[static_cast<std::size_t>(i)] = x(i) / x.sum();

@@ -16,8 +16,8 @@ struct SymmetricEigen {
     ColumnMatrix vectors;
 };
 SymmetricEigen symmetric_eigen(const ColumnMatrix& m);
-/// x with a x = b, for a symmetric a.
-Matrix solve_symmetric(const Matrix& a, const Matrix& b);
+/// x with a x = b.
+Matrix solve(const ColumnMatrix& a, const ColumnMatrix& b);
 
 /// The inverse of l, lower triangular with l l^T = a; empty where a is not positive.
 Matrix inverse_cholesky(const Matrix& a);

@@ -120,7 +120,7 @@ OptimiseResult optimise(const Molecule& molecule, const OptimiseOptions& options
     };
     while (!tell() && out.steps < options.max_steps) {
         const Matrix right = -g;
-        Vector move = solve_symmetric(hessian, right).col(0);
+        Vector move = solve(hessian, right).col(0);
         if (const double most = move.cwiseAbs().maxCoeff(); most > kLongestMove) move *= kLongestMove / most;
         ++out.steps;
         Molecule next;

@@ -13,7 +13,7 @@ CoreOrbitals put_cores_first(RhfResult& scf, const Matrix& cores, std::int64_t c
     if (cores.cols() == count) {
         const Matrix own = between(cores, scf.overlap, cores);
         const Matrix with = between(scf.coefficients.leftCols(occupied), scf.overlap, cores);
-        const Matrix solved = solve_symmetric(own, with.transpose());
+        const Matrix solved = solve(own, with.transpose());
         std::vector<double> share;
         std::vector<Eigen::Index> order;
         for (Eigen::Index i = 0; i < occupied; ++i) {

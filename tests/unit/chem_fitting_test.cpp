@@ -66,7 +66,7 @@ TEST(Fitting, FockMatrixAgainstThePlainSum) {
                         for (std::int64_t c = 0; c < shells[l].shell.functions(); ++c)
                             raw(auxiliary.shells[p].first + a, (shells[k].first + b) * n + shells[l].first + c) = *v++;
             }
-    const Matrix fitted = solve_symmetric(metric, raw);  // (P|Q)^-1 (Q|mn)
+    const Matrix fitted = solve(metric, raw);  // (P|Q)^-1 (Q|mn)
     RealTensor first;
     for (const std::int64_t target : {5, 14, 100})
         for (const int threads : {1, 2}) {
