@@ -60,6 +60,26 @@ def fenced(lines):
     return "\n".join(out)
 
 
+def heading(level, name, shown):
+    """A long signature stands below the name, an argument a line."""
+    if len(shown) <= 120:
+        return [f"{level} `{shown}`", ""]
+    parts, depth, last = [], 0, 0
+    open_at = shown.index("(")
+    for at in range(open_at + 1, len(shown)):
+        c = shown[at]
+        if c == ")" and depth == 0:
+            parts.append(shown[last or open_at + 1:at].strip())
+            return [f"{level} `{name}`", "", "```text", shown[:open_at + 1],
+                    *(f"    {p}," for p in parts if p), shown[at:], "```", ""]
+        depth += c in "([{"
+        depth -= c in ")]}"
+        if c == "," and depth == 0:
+            parts.append(shown[last or open_at + 1:at].strip())
+            last = at + 1
+    raise ValueError(shown)
+
+
 def members(kind):
     for name, thing in vars(kind).items():
         if name.startswith("_") and name != "__call__":
@@ -71,7 +91,7 @@ def members(kind):
         elif isinstance(thing, (classmethod, staticmethod)) or callable(thing):
             inner = getattr(thing, "__func__", thing)
             shown = signature(inner, name).replace("(cls, ", "(").replace("(cls)", "()")
-            yield f"\n#### `{shown}`\n\n{text_of(inner)}\n"
+            yield "\n" + "\n".join([*heading("####", name, shown), text_of(inner)]) + "\n"
 
 
 def page():
@@ -88,7 +108,7 @@ def page():
             if thing is None:
                 continue
             shown = name if inspect.isclass(thing) else signature(thing, name)
-            out += [f"### `{shown}`", "", text_of(thing), ""]
+            out += [*heading("###", name, shown), text_of(thing), ""]
             if inspect.isclass(thing) and title != "Errors":
                 listed = list(members(thing))
                 out += [x for x in listed if x.startswith("-")] + [""] + [x for x in listed if not x.startswith("-")]

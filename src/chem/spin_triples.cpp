@@ -35,8 +35,6 @@ struct OfBricks {
 
 constexpr int kLanes = 2;  // of a device: one packs and is planned while the other one computes
 
-std::int64_t round_up(std::int64_t x, std::int64_t unit) { return (x + unit - 1) / unit * unit; }
-
 /// Bytes of the packed operands of a brick, at most.
 double packed_bytes(const SpinBrick& brick, std::span<const kernels::FusedTerm> terms) {
     const auto extents = brick.extents();
@@ -45,8 +43,8 @@ double packed_bytes(const SpinBrick& brick, std::span<const kernels::FusedTerm> 
         double of_a = 1, of_b = 1;
         for (int n = 0; n < 6; ++n)
             ((t.a_indices >> n & 1U) != 0 ? of_a : of_b) *=
-                static_cast<double>(round_up(extents[static_cast<std::size_t>(n)], 8));
-        doubles += (of_a + of_b) * static_cast<double>(round_up(t.sum_extent, 32));
+                static_cast<double>(align_up(extents[static_cast<std::size_t>(n)], 8));
+        doubles += (of_a + of_b) * static_cast<double>(align_up(t.sum_extent, 32));
     }
     return 8 * doubles;
 }

@@ -25,8 +25,6 @@ namespace {
 
 constexpr std::int64_t kLane = 8, kLoop = 4;  // the kernel's tiles
 
-std::int64_t round_up(std::int64_t x, std::int64_t unit) { return (x + unit - 1) / unit * unit; }
-
 device::DeviceBuffer buffer_of(std::int64_t doubles) {
     return device::DeviceBuffer(static_cast<std::size_t>(doubles) * 8);
 }
@@ -152,9 +150,9 @@ class Worker {
 double device_triples_bytes(std::int64_t occupied, std::int64_t virtuals, std::int64_t auxiliary, std::int64_t longest,
                             int multiprocessors) {
     const auto o = static_cast<double>(occupied), v = static_cast<double>(virtuals), q = static_cast<double>(auxiliary);
-    const auto po = static_cast<double>(round_up(occupied, kLoop));
-    const auto g = static_cast<double>(round_up(std::min(longest, virtuals), kLane));
-    const auto sum = static_cast<double>(round_up(occupied + virtuals, kLane));
+    const auto po = static_cast<double>(align_up(occupied, kLoop));
+    const auto g = static_cast<double>(align_up(std::min(longest, virtuals), kLane));
+    const auto sum = static_cast<double>(align_up(occupied + virtuals, kLane));
     const double tensors = 2 * o * o * v * v + o * o * o * v + o * v + o + v + q * (o * o + o * v + v * v);
     const double slab = static_cast<double>(std::min(occupied, kLoop)) * v * v * v;
     // Six splits, each with an operand of two virtual orbitals and one of two occupied ones; and three disconnected
@@ -177,10 +175,10 @@ TriplesResult device_triples(const DeviceTriplesInput& input, std::span<const in
     int most = 0;
     for (const int d : devices) most = std::max(most, device::info(d).multiprocessors);
     const int multiprocessors = static_cast<int>(largest_on_all(ranks, most));
-    std::int64_t longest = round_up(v, kLane);
+    std::int64_t longest = align_up(v, kLane);
     const auto bytes = [&] { return device_triples_bytes(o, v, input.auxiliary, longest, multiprocessors); };
     for (std::int64_t ranges = 2; longest > kLane && bytes() > static_cast<double>(memory); ++ranges)
-        longest = round_up((v + ranges - 1) / ranges, kLane);
+        longest = align_up((v + ranges - 1) / ranges, kLane);
     if (bytes() > static_cast<double>(memory)) {
         out.why_not = "(T) needs " + format_bytes(static_cast<std::int64_t>(std::min(bytes(), 9e18))) +
                       " on a device, which may take " + format_bytes(memory) + ": it ran on the cores";

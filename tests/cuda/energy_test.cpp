@@ -84,6 +84,20 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"c2h6_direct", "c2h6", "cc-pvdz", Abcd::direct, {0}, std::int64_t{1} << 30, 1e6}),
     [](const auto& which) { return std::string(which.param.name); });
 
+/// Of the cores, and of a device with (T) alone: the same on one entry and on three.
+std::pair<EnergyResult, EnergyResult> here_and_there(const Molecule& molecule, EnergyOptions o) {
+    o.device_from = 1e18;  // (T) alone
+    auto cores = energy(molecule, o);
+    o.here.devices = {0};
+    auto one = energy(molecule, o);
+    o.here.devices = {0, 0, 0};
+    const auto three = energy(molecule, o);
+    EXPECT_EQ(one.ccsd, cores.ccsd);
+    EXPECT_NEAR(one.triples, cores.triples, 1e-12);
+    EXPECT_EQ(one.triples, three.triples);
+    return {std::move(cores), std::move(one)};
+}
+
 /// (T) from B, and from stored integrals: the bits do not depend on how many entries take its pieces.
 TEST(CudaEnergyOnce, TriplesHaveTheSameBitsOnAnyEntries) {
     if (device::count() == 0) GTEST_SKIP() << "no CUDA device";
@@ -91,15 +105,7 @@ TEST(CudaEnergyOnce, TriplesHaveTheSameBitsOnAnyEntries) {
     for (const auto kind : {IntegralKind::df, IntegralKind::conventional}) {
         EnergyOptions o = options_of({"", "c2h6", "def2-svp", Abcd::stored, {}, 0, 0});
         o.integrals = kind;
-        o.device_from = 1e18;  // (T) alone
-        const auto cores = energy(molecule, o);
-        o.here.devices = {0};
-        const auto one = energy(molecule, o);
-        o.here.devices = {0, 0, 0};
-        const auto three = energy(molecule, o);
-        EXPECT_EQ(one.ccsd, cores.ccsd);
-        EXPECT_NEAR(one.triples, cores.triples, 1e-12);
-        EXPECT_EQ(one.triples, three.triples);
+        const auto [cores, one] = here_and_there(molecule, o);
         EXPECT_GT(one.device_triples_flops, 0);
     }
 }
@@ -169,14 +175,7 @@ TEST(CudaEnergyOnce, OpenShellsHaveTheirTriplesThere) {
             EnergyOptions o = options_of({"", name, "def2-svp", Abcd::stored, {}, 0, 0});
             o.reference = reference;
             o.device_from = 1e18;  // (T) alone
-            const auto cores = energy(molecule, o);
-            o.here.devices = {0};
-            const auto one = energy(molecule, o);
-            o.here.devices = {0, 0, 0};
-            const auto three = energy(molecule, o);
-            EXPECT_EQ(one.ccsd, cores.ccsd);
-            EXPECT_NEAR(one.triples, cores.triples, 1e-12);
-            EXPECT_EQ(one.triples, three.triples);
+            const auto [cores, one] = here_and_there(molecule, o);
             EXPECT_EQ(one.device_triples_flops, one.triples_flops);
             EXPECT_NEAR(one.triples_flops, cores.triples_flops, 1e-12 * cores.triples_flops);
             // Little memory: shorter bricks; less: the cores.

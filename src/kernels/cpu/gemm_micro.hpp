@@ -253,6 +253,26 @@ void pack_parts(const typename V::Real* src, std::int64_t src_k, std::int64_t sr
     }
 }
 
+// Some lines ahead of element p of each sum's arrays, once a line.
+template <class V>
+inline void prefetch_dots(const typename V::Real* const* a, const typename V::Real* const* b, std::int64_t p) {
+    constexpr std::int64_t kLine = 64 / sizeof(typename V::Real), kAhead = 8 * kLine;
+    if (p % kLine != 0) return;
+#pragma GCC unroll 8
+    for (int c = 0; c < kDots; ++c) {
+        V::prefetch_near(a[c] + p + kAhead);
+        V::prefetch_near(b[c] + p + kAhead);
+    }
+}
+
+// Elements p and on of as many arrays as there are lanes, a register for each element.
+template <class D, typename Real>
+inline void load_lanes(const Real* const* x, std::int64_t p, typename D::Reg (&to)[D::lanes]) {
+#pragma GCC unroll 8
+    for (int c = 0; c < D::lanes; ++c) to[c] = D::load(x[c] + p);
+    D::transpose(to);
+}
+
 // Elements that lie one behind the other in each sum's arrays, transposed in registers: a lane is a sum, which goes on
 // in its own order. So many steps of k are done.
 template <class V>
@@ -260,26 +280,16 @@ std::int64_t dots_in_lanes(const typename V::Real* const* a, const typename V::R
                            typename V::Real* sums) {
     using D = typename V::Dots;
     constexpr int L = D::lanes, groups = kDots / L;
-    constexpr std::int64_t kLine = 64 / sizeof(typename V::Real), kAhead = 8 * kLine;
     typename D::Reg sum[groups];
     for (int g = 0; g < groups; ++g) sum[g] = D::load(sums + g * L);
     std::int64_t p = 0;
     for (; p + L <= k; p += L) {
-        if (p % kLine == 0)
-#pragma GCC unroll 8
-            for (int c = 0; c < kDots; ++c) {
-                V::prefetch_near(a[c] + p + kAhead);
-                V::prefetch_near(b[c] + p + kAhead);
-            }
+        prefetch_dots<V>(a, b, p);
 #pragma GCC unroll 2
         for (int g = 0; g < groups; ++g) {
             typename D::Reg x[L], y[L];
-#pragma GCC unroll 8
-            for (int c = 0; c < L; ++c) x[c] = D::load(a[g * L + c] + p);
-            D::transpose(x);
-#pragma GCC unroll 8
-            for (int c = 0; c < L; ++c) y[c] = D::load(b[g * L + c] + p);
-            D::transpose(y);
+            load_lanes<D>(a + g * L, p, x);
+            load_lanes<D>(b + g * L, p, y);
 #pragma GCC unroll 8
             for (int q = 0; q < L; ++q) sum[g] = D::fma(x[q], y[q], sum[g]);
         }
@@ -310,7 +320,6 @@ std::int64_t complex_dots_in_lanes(const typename V::Real* const* a, const typen
                                    typename V::Real t) {
     using D = typename V::Dots;
     constexpr int L = D::lanes, groups = kDots / L;
-    constexpr std::int64_t kLine = 64 / sizeof(typename V::Real), kAhead = 8 * kLine;
     const typename V::Real minus = -s;
     const auto sign_a = D::spread(&s), other_a = D::spread(&minus), sign_b = D::spread(&t);
     typename D::Reg sum_re[groups], sum_im[groups];
@@ -320,21 +329,12 @@ std::int64_t complex_dots_in_lanes(const typename V::Real* const* a, const typen
     }
     std::int64_t p = 0;  // in reals
     for (; p + L <= 2 * k; p += L) {
-        if (p % kLine == 0)
-#pragma GCC unroll 8
-            for (int c = 0; c < kDots; ++c) {
-                V::prefetch_near(a[c] + p + kAhead);
-                V::prefetch_near(b[c] + p + kAhead);
-            }
+        prefetch_dots<V>(a, b, p);
 #pragma GCC unroll 2
         for (int g = 0; g < groups; ++g) {
             typename D::Reg x[L], y[L];
-#pragma GCC unroll 8
-            for (int c = 0; c < L; ++c) x[c] = D::load(a[g * L + c] + p);
-            D::transpose(x);
-#pragma GCC unroll 8
-            for (int c = 0; c < L; ++c) y[c] = D::load(b[g * L + c] + p);
-            D::transpose(y);
+            load_lanes<D>(a + g * L, p, x);
+            load_lanes<D>(b + g * L, p, y);
 #pragma GCC unroll 4
             for (int q = 0; q < L; q += 2) {
                 const auto bi = D::mul(sign_b, y[q + 1]);
